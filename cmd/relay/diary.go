@@ -1,0 +1,172 @@
+package main
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"outboxrelay/internal/settings"
+	"outboxrelay/relay"
+)
+
+// newLogger writes lines to w: for people on a terminal, else JSON.
+func newLogger(s *settings.Settings, w io.Writer) zerolog.Logger {
+	format := s.LogFormat
+	if format == "" {
+		format = "json"
+		if isTerminal(w) {
+			format = "console"
+		}
+	}
+	if format == "console" {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}
+	}
+	level, err := zerolog.ParseLevel(s.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // the settings allow zerolog's names only
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// diaryEvery is the least time between two lines about one kind of trouble.
+const diaryEvery = time.Minute
+
+// diary is the relay's log as an observer: troubles come by the thousand, and it
+// writes the first of a kind, then one line a minute with how many there were.
+type diary struct {
+	relay.Unobserved
+	log zerolog.Logger
+
+	mu     sync.Mutex
+	pages  map[string]*page
+	failed bool // the database, as far as was written
+}
+
+// page is what is known of one kind of trouble.
+type page struct {
+	written time.Time
+	unsaid  int
+}
+
+func newDiary(log zerolog.Logger) *diary { return &diary{log: log, pages: map[string]*page{}} }
+
+// Trouble implements [relay.Observer].
+func (d *diary) Trouble(t relay.Trouble) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	message := troubleText(t.Kind)
+	d.failed = d.failed || t.Kind == relay.DatabaseTrouble
+	unsaid, ok := d.turn(message)
+	if !ok {
+		return
+	}
+	line := d.log.Error()
+	if t.Kind == relay.ForeignClaims {
+		line = d.log.Warn()
+	}
+	line = line.Err(t.Err)
+	if t.Scope.Valid() {
+		line = line.Stringer("scope", t.Scope)
+	}
+	if unsaid > 0 {
+		line = line.Int("repeated", unsaid)
+	}
+	line.Msg(message)
+}
+
+// Claimed implements [relay.Observer]: a claim that works ends a database's trouble.
+func (d *diary) Claimed(relay.Claim, time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failed {
+		d.failed = false
+		d.log.Info().Msg("the database answers again")
+	}
+}
+
+// client takes lines of the Kafka client.
+func (d *diary) client(message string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if unsaid, ok := d.turn("kafka client"); ok {
+		d.log.Warn().Int("repeated", unsaid).Msg("kafka client: " + message)
+	}
+}
+
+// turn is true if a kind of line may be written now, with how many were left out. The
+// caller holds mu.
+func (d *diary) turn(kind string) (unsaid int, ok bool) {
+	p := d.pages[kind]
+	if p == nil {
+		p = &page{}
+		d.pages[kind] = p
+	}
+	if time.Since(p.written) < diaryEvery {
+		p.unsaid++
+		return 0, false
+	}
+	unsaid = p.unsaid
+	p.written, p.unsaid = time.Now(), 0
+	return unsaid, true
+}
+
+func troubleText(kind relay.TroubleKind) string {
+	switch kind {
+	case relay.DatabaseTrouble:
+		return "the database does not do what is needed; it is tried again"
+	case relay.SinkTrouble:
+		return "nothing is claimed, because it could not be sent; it is tried again"
+	case relay.RowTrouble:
+		return "an event can't be sent as it is and was parked; the rest of its operation waits for it"
+	case relay.SendTrouble:
+		return "events were not delivered; they are tried again"
+	case relay.ForeignClaims:
+		return "another exporter works on the same rows"
+	}
+	return "trouble"
+}
+
+// observers passes everything on to several.
+type observers []relay.Observer
+
+func (o observers) Claimed(c relay.Claim, took time.Duration) {
+	for _, each := range o {
+		each.Claimed(c, took)
+	}
+}
+
+func (o observers) Published(c relay.Claim, took time.Duration) {
+	for _, each := range o {
+		each.Published(c, took)
+	}
+}
+
+func (o observers) Settled(c relay.Claim, v []relay.Verdict, r []relay.Result, took time.Duration) {
+	for _, each := range o {
+		each.Settled(c, v, r, took)
+	}
+}
+
+func (o observers) Released(c relay.Claim) {
+	for _, each := range o {
+		each.Released(c)
+	}
+}
+
+func (o observers) Trouble(t relay.Trouble) {
+	for _, each := range o {
+		each.Trouble(t)
+	}
+}

@@ -1,0 +1,171 @@
+// Command relay delivers the events of an Aksara outbox to Kafka. It is configured by
+// environment variables; "relay --help" lists its commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"outboxrelay/internal/settings"
+)
+
+// Exit statuses.
+const (
+	statusDone  = 0
+	statusError = 1 // it failed at run time
+	statusUsage = 2 // bad usage or configuration
+	statusFault = 3 // check found a fault
+)
+
+func main() {
+	ctx, stop := untilSignal(context.Background())
+	hostname, _ := os.Hostname() // without one the settings say what to set instead
+	a := &app{environ: os.Environ(), hostname: hostname, stdout: os.Stdout, stderr: os.Stderr}
+	status := a.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(status)
+}
+
+// untilSignal ends the context at the first SIGTERM or SIGINT; a second one ends the
+// process.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(statusError)
+	}()
+	return ctx, cancel
+}
+
+// app is the program without its process: what a command may touch of the outside.
+type app struct {
+	environ        []string
+	hostname       string
+	stdout, stderr io.Writer
+}
+
+// command is one thing that the program does.
+type command struct {
+	name, args, does string
+	run              func(a *app, ctx context.Context, args []string) error
+}
+
+func commands() []command {
+	return []command{
+		{"run", "", "relay until SIGTERM or SIGINT (the default)", (*app).relay},
+		{"once", "(--tenant ID | --non-tenant) [--max N]", "export at most N events of one scope", (*app).once},
+		{"check", "[--json]", "tell whether this configuration would work", (*app).check},
+		{"migrate", "[--standalone] [--grant-to ROLE] [--dry-run]", "add the relay's supporting objects to the database", (*app).migrate},
+		{"status", "[--json]", "count the waiting events of each scope", (*app).status},
+		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", (*app).tail},
+		{"config", "", "print every variable with its effective value", (*app).config},
+		{"version", "", "print version, commit and Go version", (*app).version},
+	}
+}
+
+// run executes one command line and gives the exit status.
+func (a *app) run(ctx context.Context, args []string) int {
+	name, args := "run", args
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	if name == "help" || name == "--help" || name == "-h" {
+		a.usage(a.stdout)
+		return statusDone
+	}
+	i := slices.IndexFunc(commands(), func(c command) bool { return c.name == name })
+	if i < 0 {
+		fmt.Fprintf(a.stderr, "relay: there is no command %q\n", name)
+		a.usage(a.stderr)
+		return statusUsage
+	}
+	return a.conclude(commands()[i], commands()[i].run(a, ctx, args))
+}
+
+// conclude tells of a command's error and turns it into a status.
+func (a *app) conclude(c command, err error) int {
+	var usage usageError
+	var faults settings.Faults
+	switch {
+	case err == nil:
+		return statusDone
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(a.stdout, "usage: relay %s\n%s\n", strings.TrimSpace(c.name+" "+c.args), c.does)
+		return statusDone
+	case errors.Is(err, errSilent):
+		return statusError
+	case errors.Is(err, errFaultFound):
+		return statusFault
+	case errors.As(err, &usage):
+		fmt.Fprintf(a.stderr, "relay %s: %v\nusage: relay %s\n", c.name, err, strings.TrimSpace(c.name+" "+c.args))
+		return statusUsage
+	case errors.As(err, &faults):
+		fmt.Fprintf(a.stderr, "relay: the configuration has %d faults:\n", len(faults))
+		for _, f := range faults {
+			fmt.Fprintf(a.stderr, "  %v\n", f)
+		}
+		return statusUsage
+	default:
+		fmt.Fprintf(a.stderr, "relay %s: %v\n", c.name, err)
+		return statusError
+	}
+}
+
+func (a *app) usage(w io.Writer) {
+	fmt.Fprint(w, "relay delivers the events of an Aksara outbox to Kafka.\n\nusage: relay [COMMAND]\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.does)
+		if c.args != "" {
+			fmt.Fprintf(w, "  %-9s   %s\n", "", c.args)
+		}
+	}
+	fmt.Fprint(w, "\nIt is configured by environment variables: relay config lists them.\n")
+}
+
+// usageError is a command line that the program does not understand, or a scope that
+// isn't configured.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+var (
+	// errSilent ends a command with status 1 after it has said everything itself.
+	errSilent = errors.New("failed")
+	// errFaultFound ends a command with status 3 after it has said everything itself.
+	errFaultFound = errors.New("faults were found")
+)
+
+// parse reads a command's flags. Whatever is left over is an error.
+func parse(flags *flag.FlagSet, args []string) error {
+	flags.SetOutput(io.Discard)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return usageError(err.Error())
+	}
+	if flags.NArg() > 0 {
+		return usageError(fmt.Sprintf("unexpected argument %q", flags.Arg(0)))
+	}
+	return nil
+}
+
+// flags is an empty set of flags for a command.
+func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }
+
+// settings loads the configuration.
+func (a *app) settings() (*settings.Settings, error) {
+	return settings.Load(a.environ, os.ReadFile, a.hostname)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"outboxrelay/envelope"
+	"outboxrelay/internal/monitor"
+	"outboxrelay/internal/settings"
+	"outboxrelay/kafkasink"
+	"outboxrelay/relay"
+	"outboxrelay/store"
+)
+
+const (
+	tenantsEvery = 10 * time.Second // between two looks at the tenants' file
+	topicsWait   = 5 * time.Second  // for the first look at the topics
+	schemaEvery  = 5 * time.Second  // between two looks at a schema that won't do yet
+)
+
+// relay relays until ctx ends.
+func (a *app) relay(ctx context.Context, args []string) error {
+	if err := parse(flags("run"), args); err != nil {
+		return err
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	log := newLogger(s, a.stderr)
+	db, err := openStore(s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	diary := newDiary(log)
+	sink, err := kafkasink.New(sinkConfig(s, diary.client))
+	if err != nil {
+		return err
+	}
+	defer sink.Close()
+	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
+	r, err := relay.New(relayConfig(s), db, sink, observers{diary, metrics})
+	if err != nil {
+		return err
+	}
+	r.SetScopes(s.Scopes)
+	p := &process{settings: s, log: log, diary: diary, store: db, sink: sink, relay: r, metrics: metrics, scopes: s.Scopes}
+	return p.run(ctx)
+}
+
+// process is a relay that runs, with all that goes on beside it.
+type process struct {
+	settings *settings.Settings
+	log      zerolog.Logger
+	diary    *diary
+	store    *store.Store
+	sink     *kafkasink.Sink
+	relay    *relay.Relay
+	metrics  *monitor.Metrics
+
+	mu     sync.Mutex
+	scopes []envelope.Scope
+	schema error // why the database won't do, nil once it does
+}
+
+func (p *process) run(ctx context.Context) error {
+	p.log.Info().Str("version", release).Str("namespace", p.settings.Namespace).Int("scopes", len(p.settings.Scopes)).
+		Strs("brokers", p.settings.Kafka.Brokers).Str("topic", p.settings.Kafka.Topic).Msg("relay starts")
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+
+	p.setSchema(errors.New("the database has not been looked at yet"))
+	if err := p.serve(beside, &others); err != nil {
+		return err
+	}
+	if p.settings.TenantsFile != "" {
+		file := settings.NewTenantsFile(p.settings, os.ReadFile)
+		others.Go(func() { file.Watch(beside, tenantsEvery, p.tenants) })
+	}
+	others.Go(func() { p.measure(beside) })
+
+	p.learnTopics(ctx, p.settings.Scopes)
+	if !p.awaitSchema(ctx) {
+		p.log.Info().Msg("relay stopped before it began")
+		return nil
+	}
+	err := p.relay.Run(ctx)
+	p.log.Info().Msg("relay stopped")
+	return err
+}
+
+// awaitSchema waits until the database holds what the relay needs; false if ctx ended
+// first. What only weakens the relay is told once.
+func (p *process) awaitSchema(ctx context.Context) bool {
+	for {
+		findings := p.store.Inspect(ctx, p.settings.Namespace, p.settings.Scopes)
+		err := failure(findings)
+		p.setSchema(err)
+		if err == nil {
+			for _, f := range findings {
+				if f.Level == relay.Warn {
+					p.log.Warn().Str("check", f.Check).Str("do", f.Do).Msg(f.Seen)
+				}
+			}
+			return ctx.Err() == nil
+		}
+		p.diary.Trouble(relay.Trouble{Kind: relay.DatabaseTrouble, Err: err})
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(schemaEvery):
+		}
+	}
+}
+
+// learnTopics gives the sink a moment to read the settings of the scopes' topics, so
+// that not having done so yet isn't reported as trouble.
+func (p *process) learnTopics(ctx context.Context, scopes []envelope.Scope) {
+	ctx, cancel := context.WithTimeout(ctx, topicsWait)
+	defer cancel()
+	for _, scope := range scopes {
+		_ = p.sink.Ready(scope) // makes its topic known; all are read together
+	}
+	for _, scope := range scopes {
+		_ = p.sink.AwaitReady(ctx, scope) // what stands in the way is told when it is claimed
+	}
+}
+
+// failure is all failed findings as one error, nil if there are none.
+func failure(findings []relay.Finding) error {
+	var all []error
+	for _, f := range findings {
+		if f.Level == relay.Fail {
+			all = append(all, fmt.Errorf("%s: %s", f.Seen, f.Do))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// tenants takes news of the tenants' file.
+func (p *process) tenants(scopes []envelope.Scope, err error) {
+	p.metrics.TenantsFile(err == nil)
+	if err != nil {
+		p.log.Error().Err(err).Msg("the tenants' file is not taken over; the last good list stays")
+		return
+	}
+	p.mu.Lock()
+	p.scopes = scopes
+	p.mu.Unlock()
+	p.learnTopics(context.Background(), scopes)
+	p.relay.SetScopes(scopes)
+	p.metrics.Scopes(len(scopes))
+	p.log.Info().Int("scopes", len(scopes)).Msg("the tenants' file was taken over")
+}
+
+// serve answers HTTP until ctx ends.
+func (p *process) serve(ctx context.Context, others *sync.WaitGroup) error {
+	if p.settings.HTTPAddress == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", p.settings.HTTPAddress)
+	if err != nil {
+		return fmt.Errorf("RELAY_HTTP_ADDRESS: %w", err)
+	}
+	p.log.Info().Stringer("address", listener.Addr()).Msg("HTTP is served")
+	others.Go(func() {
+		if err := monitor.Serve(ctx, listener, monitor.Handler(p.metrics, p.live, p.ready)); err != nil {
+			p.log.Error().Err(err).Msg("HTTP is no longer served")
+		}
+	})
+	return nil
+}
+
+// live is nil as long as the loop makes progress, whatever the servers do.
+func (p *process) live() error {
+	if stuck := p.relay.Health().Stuck; stuck > 0 {
+		return fmt.Errorf("a worker has made no step for %s", stuck.Round(time.Second))
+	}
+	return nil
+}
+
+// ready is nil if database and broker answered lately. The reason is told in full only
+// where details may be shown, because it can name a tenant.
+func (p *process) ready() error {
+	where, err := p.unready()
+	if err == nil || p.settings.HTTPDetails {
+		return err
+	}
+	return errors.New(where)
+}
+
+func (p *process) unready() (where string, err error) {
+	const database, broker = "the database does not do what is needed", "no event can be sent to Kafka"
+	if err := p.schemaError(); err != nil {
+		return database, fmt.Errorf("database: %w", err)
+	}
+	if err := p.relay.Health().Database; err != nil {
+		return database, fmt.Errorf("database: %w", err)
+	}
+	if seen, err := p.sink.Health(); err != nil {
+		return broker, fmt.Errorf("broker: %w", err)
+	} else if since := time.Since(seen); since > time.Minute {
+		return broker, fmt.Errorf("broker: no answer for %s", since.Round(time.Second))
+	}
+	return broker, p.anyScopeReady()
+}
+
+// anyScopeReady is nil if the events of at least one scope can be sent.
+func (p *process) anyScopeReady() (err error) {
+	for _, scope := range p.currentScopes() {
+		if err = p.sink.Ready(scope); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (p *process) setSchema(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.schema = err
+}
+
+func (p *process) schemaError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.schema
+}
+
+func (p *process) currentScopes() []envelope.Scope {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.scopes
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"outboxrelay/internal/childproc"
+	"outboxrelay/internal/kafkatest"
+	"outboxrelay/internal/pgtest"
+	"outboxrelay/migrations"
+)
+
+// untouched makes sure that no event was claimed.
+func (s *stage) untouched(t *testing.T) {
+	t.Helper()
+	var claimed int
+	err := s.db.Conn(t).QueryRow(t.Context(), `select count(*) from public.aksara_operation_outbox
+		where export_attempts > 0 or claimed_by is not null or exported_at is not null or last_error is not null`).Scan(&claimed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claimed > 0 {
+		t.Errorf("%d events were touched although they can't be sent", claimed)
+	}
+}
+
+// What can be mended without the relay is waited for: it isn't ready and claims
+// nothing, and goes on by itself.
+func TestRunWaitsAndGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	for _, c := range waits() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.fill(t, namespace)
+			c.broken(t, s)
+			relay := startRelay(t, s.env)
+			relay.awaitReason(t, c.reason)
+			s.untouched(t)
+			c.mend(t, s)
+			relay.delivered(t, s.broker.Broker, s.topic)
+		})
+	}
+}
+
+// wait is something that keeps a relay from working, and how it is mended.
+type wait struct {
+	name         string
+	broken, mend func(*testing.T, *stage)
+	reason       string // why it says that it isn't ready
+}
+
+func waits() []wait {
+	return []wait{
+		{"missing table", func(t *testing.T, s *stage) {
+			s.change(t, `alter table public.aksara_operations rename to away`)
+		}, func(t *testing.T, s *stage) {
+			s.change(t, `alter table public.away rename to aksara_operations`)
+		}, "has no table aksara_operations"},
+		{"wrong column", func(t *testing.T, s *stage) {
+			s.change(t, `alter table public.aksara_operations rename application_namespace to namespace`)
+		}, func(t *testing.T, s *stage) {
+			s.change(t, `alter table public.aksara_operations rename namespace to application_namespace`)
+		}, "aksara_operations.application_namespace is missing"},
+		{"missing grant", func(t *testing.T, s *stage) {
+			s.change(t, `revoke update (exported_at) on public.aksara_operation_outbox from ROLE`)
+		}, func(t *testing.T, s *stage) { s.grant(t) }, "grant update (exported_at)"},
+		{"role may not log in", func(t *testing.T, s *stage) {
+			s.change(t, `alter role ROLE nologin`)
+		}, func(t *testing.T, s *stage) {
+			s.change(t, `alter role ROLE login`)
+		}, "RELAY_DATABASE_URL"},
+		{"policy hides rows from claims", func(t *testing.T, s *stage) {
+			s.change(t, `alter policy aksara_operation_outbox_tenant_policy on public.aksara_operation_outbox to pg_monitor`)
+		}, func(t *testing.T, s *stage) {
+			s.change(t, `alter policy aksara_operation_outbox_tenant_policy on public.aksara_operation_outbox to public`)
+		}, "no policy lets role"},
+		{"missing topic", func(t *testing.T, s *stage) {
+			s.topic = kafkatest.Name("later")
+			s.env["RELAY_KAFKA_TOPIC"] = s.topic
+		}, func(t *testing.T, s *stage) {
+			s.broker.CreateTopic(t, s.topic, 1, nil)
+		}, "does not exist"},
+		{"too few in-sync replicas", func(t *testing.T, s *stage) {
+			s.broker = kafkatest.Fake(t, kfake.NumBrokers(3), kfake.SeedTopics(1, s.topic))
+			s.env["RELAY_KAFKA_BROKERS"] = strings.Join(s.broker.Addrs, ",")
+			s.env["RELAY_KAFKA_MIN_INSYNC_REPLICAS"] = "2"
+			s.minInsync(t, "1")
+		}, func(t *testing.T, s *stage) { s.minInsync(t, "2") }, "set RELAY_KAFKA_MIN_INSYNC_REPLICAS=1"},
+	}
+}
+
+// minInsync sets what the topic promises.
+func (s *stage) minInsync(t *testing.T, value string) {
+	t.Helper()
+	configs := []kadm.AlterConfig{{Name: "min.insync.replicas", Value: &value}}
+	answers, err := s.broker.Admin(t).AlterTopicConfigs(t.Context(), configs, s.topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range answers {
+		if answer.Err != nil {
+			t.Fatal(answer.Err)
+		}
+	}
+}
+
+// What only weakens the relay is a warning in its log.
+func TestRunWarnsAndWorks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.fill(t, namespace)
+	s.change(t, `drop index public.relay_outbox_operation; alter role ROLE bypassrls;
+		alter table public.aksara_operation_outbox disable row level security`)
+	relay := startRelay(t, s.env)
+	relay.delivered(t, s.broker.Broker, s.topic)
+	for _, part := range []string{"relay_outbox_operation is missing", "has BYPASSRLS", "row security is off on aksara_operation_outbox"} {
+		if n := strings.Count(relay.log.String(), part); n != 1 {
+			t.Errorf("the log says %d times %q, want once", n, part)
+		}
+	}
+}
+
+func TestRunWaitsForADatabaseThatIsDown(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	topic := kafkatest.Name("events")
+	broker := kafkatest.Fake(t, kfake.SeedTopics(1, topic))
+	s := &stage{topic: topic, broker: broker, env: variables(server.URL("postgres"), broker.Addrs, topic)}
+	if err := migrations.StandaloneSchema(t.Context(), server.URL("postgres"), "public"); err != nil {
+		t.Fatal(err)
+	}
+	s.db = &pgtest.DB{Name: "postgres", URL: server.URL("postgres")}
+	s.fill(t, namespace)
+	s.change(t, `checkpoint`) // such a server may lose its last commits
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	relay := startRelay(t, s.env)
+	relay.awaitReason(t, "host and port in RELAY_DATABASE_URL")
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	relay.delivered(t, broker.Broker, topic)
+}
+
+func TestRunWaitsForABrokerThatIsDown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.fill(t, namespace)
+	ports, err := childproc.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.env["RELAY_KAFKA_BROKERS"] = childproc.Loopback(ports[0])
+	relay := startRelay(t, s.env)
+	relay.awaitReason(t, "broker")
+	s.untouched(t)
+	broker := kafkatest.Fake(t, kfake.Ports(ports[0]), kfake.SeedTopics(1, s.topic))
+	relay.delivered(t, broker.Broker, s.topic)
+}

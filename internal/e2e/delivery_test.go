@@ -1,0 +1,154 @@
+package e2e_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"outboxrelay/envelope"
+)
+
+// Several relays share the rows of several tenants: when nothing fails, each of 100,000
+// events comes once and in order.
+func TestManyRelaysDeliverEachEventOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standalone)
+	const tenants, operations, versions = 5, 6667, 3
+	var names []string
+	for i := range tenants {
+		name := fmt.Sprintf("tenant-%d", i)
+		names = append(names, name)
+		f.fill(tenant(t, name), operations, versions)
+	}
+	for i := range 4 {
+		start(t, f.env(strings.Join(names, ","), map[string]string{"RELAY_WORKER_ID": fmt.Sprintf("worker-%d", i%2)}))
+	}
+	f.drained("true")
+	exactlyOnce(t, f.events(), tenants*operations*versions)
+	if n := f.count("select count(*) from aksara_operation_outbox where claimed_by is not null or claim_expires_at is not null or last_error is not null or export_attempts <> 1"); n > 0 {
+		t.Errorf("%d exported rows carry a claim, an error or more than one attempt", n)
+	}
+}
+
+// The relay crashes between the broker's acknowledgement and the mark: after the lease
+// the event comes again, with the same key, headers and bytes.
+func TestCrashBeforeTheMark(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standalone)
+	acme := tenant(t, "acme")
+	if _, err := app.Admit(t.Context(), f.pool, acme); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, f.env("acme", quickLease, map[string]string{"RELAY_POLL_INTERVAL": "10ms"}))
+	f.drained("true")
+
+	held := holdNextClaim(t, f, acme)
+	f.broker.Consume(t, f.topic, 2)
+	first.kill()
+	held()
+	if n := f.count("select count(*) from aksara_operation_outbox where exported_at is null and claimed_by like 'e2e/%'"); n != 1 {
+		t.Fatalf("%d rows are claimed after the crash, want 1", n)
+	}
+
+	start(t, f.env("acme", quickLease))
+	f.drained("true")
+	records := f.records()
+	if len(records) != 3 {
+		t.Fatalf("%d records came, want 3: two events and a duplicate", len(records))
+	}
+	var twice []*kgo.Record
+	for _, r := range records {
+		if e := parse(t, r); e.StateVersion == 2 {
+			twice = append(twice, r)
+		}
+	}
+	sameBytes(t, twice[0], twice[1])
+	if r := f.rows("id = 2")[0]; r["export_attempts"] != "2" || r["claimed_by"] != "<null>" {
+		t.Errorf("after the second delivery: attempts %s, claimed by %s", r["export_attempts"], r["claimed_by"])
+	}
+}
+
+// sameBytes fails unless two records are one event, byte for byte.
+func sameBytes(t *testing.T, a, b *kgo.Record) {
+	t.Helper()
+	if !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Value, b.Value) || a.Partition != b.Partition || len(a.Headers) != len(b.Headers) {
+		t.Fatalf("two deliveries differ:\n%v\n%v", a, b)
+	}
+	for i := range a.Headers {
+		if a.Headers[i].Key != b.Headers[i].Key || !bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) {
+			t.Errorf("header %d differs: %v, %v", i, a.Headers[i], b.Headers[i])
+		}
+	}
+}
+
+// holdNextClaim writes version 2 of the scope's first operation, and keeps whoever marks
+// a row exported waiting for an advisory lock: the broker has the record, the table does
+// not know yet. The function that it gives ends the crashed relay's sessions and then
+// the waiting.
+func holdNextClaim(t *testing.T, f *fixture, scope envelope.Scope) (release func()) {
+	t.Helper()
+	conn := f.db.Conn(t)
+	f.db.Exec(t, `
+		create function hold_mark() returns trigger language plpgsql as $$
+		begin
+			perform pg_advisory_xact_lock(4711);
+			return new;
+		end $$;
+		create trigger hold_mark before update on aksara_operation_outbox
+		for each row when (old.exported_at is null and new.exported_at is not null) execute function hold_mark();`)
+	if _, err := conn.Exec(t.Context(), "select pg_advisory_lock(4711)"); err != nil {
+		t.Fatal(err)
+	}
+	var operation [16]byte
+	if err := f.pool.QueryRow(t.Context(), "select operation_id from aksara_operation_outbox order by id limit 1").Scan(&operation); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Advance(t.Context(), f.pool, scope, operation, "claimed", "ready"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		// The mark that waits must not get the lock, or it would be carried out.
+		until(t, "the crashed relay's sessions to end", func() error {
+			if n := f.count("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'relay'"); n > 0 {
+				_, err := f.pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'relay'")
+				return errors.Join(fmt.Errorf("%d are left", n), err)
+			}
+			return nil
+		})
+		if _, err := conn.Exec(t.Context(), "select pg_advisory_unlock(4711)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A relay under load is asked to stop: it ends with status 0 and leaves nothing claimed,
+// and no event comes twice after the restart, with the same worker id.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standalone)
+	acme := tenant(t, "acme")
+	f.fill(acme, 20000, 3)
+	for round := range 3 {
+		p := start(t, f.env("acme", map[string]string{"RELAY_BATCH_ROWS": "300"}))
+		before := f.count("select count(*) from aksara_operation_outbox where exported_at is not null")
+		until(t, "some events to be exported", func() error {
+			if n := f.count("select count(*) from aksara_operation_outbox where exported_at is not null"); n < before+3000 {
+				return fmt.Errorf("%d so far", n)
+			}
+			return nil
+		})
+		if status := p.stop(); status != 0 {
+			t.Fatalf("round %d: relay ended with status %d", round, status)
+		}
+		if n := f.count("select count(*) from aksara_operation_outbox where claimed_by is not null"); n > 0 {
+			t.Fatalf("round %d: %d rows are left claimed", round, n)
+		}
+	}
+	start(t, f.env("acme"))
+	f.drained("true")
+	exactlyOnce(t, f.events(), 60000)
+}

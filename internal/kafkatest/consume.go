@@ -1,0 +1,95 @@
+package kafkatest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Consume reads a topic from its beginning and returns the first n committed records that come, in order within a partition. It
+// fails if they do not come within a minute. Options come last, such as kgo.FetchIsolationLevel(kgo.ReadUncommitted()).
+func (b *Broker) Consume(t testing.TB, topic string, n int, options ...kgo.Opt) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := step()
+	defer cancel()
+	client := b.reader(t, append([]kgo.Opt{kgo.ConsumeTopics(topic)}, options...)...)
+	var records []*kgo.Record
+	for len(records) < n {
+		records = append(records, b.poll(t, ctx, client, topic)...)
+	}
+	return records[:n]
+}
+
+// All reads the committed records that a topic holds now, in order within a partition. What transactions that are still
+// open have written, and what came behind it, is left out.
+func (b *Broker) All(t testing.TB, topic string) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := step()
+	defer cancel()
+	missing := b.span(t, ctx, topic)
+	from := map[string]map[int32]kgo.Offset{topic: {}}
+	for partition := range missing {
+		from[topic][partition] = kgo.NewOffset().AtStart()
+	}
+	// The last offset may be that of a transaction's end, which is no record to return.
+	client := b.reader(t, kgo.ConsumePartitions(from), kgo.KeepControlRecords())
+	var records []*kgo.Record
+	for len(missing) > 0 {
+		for _, record := range b.poll(t, ctx, client, topic) {
+			end, open := missing[record.Partition]
+			if open && record.Offset < end && !record.Attrs.IsControl() {
+				records = append(records, record)
+			}
+			if record.Offset >= end-1 {
+				delete(missing, record.Partition)
+			}
+		}
+	}
+	return records
+}
+
+// span returns the end of each partition of topic that is not empty.
+func (b *Broker) span(t testing.TB, ctx context.Context, topic string) map[int32]int64 {
+	t.Helper()
+	admin := b.Admin(t)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		t.Fatalf("kafkatest: start of topic %s: %v", topic, err)
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		t.Fatalf("kafkatest: end of topic %s: %v", topic, err)
+	}
+	span := map[int32]int64{}
+	ends.Each(func(end kadm.ListedOffset) {
+		if start, known := starts.Lookup(topic, end.Partition); known && start.Offset < end.Offset {
+			span[end.Partition] = end.Offset
+		}
+	})
+	return span
+}
+
+func (b *Broker) reader(t testing.TB, options ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	return b.Client(t, append([]kgo.Opt{
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	}, options...)...)
+}
+
+func (b *Broker) poll(t testing.TB, ctx context.Context, client *kgo.Client, topic string) []*kgo.Record {
+	t.Helper()
+	fetches := client.PollFetches(ctx)
+	if err := fetches.Err(); err != nil {
+		t.Fatalf("kafkatest: read topic %s: %v", topic, err)
+	}
+	return fetches.Records()
+}

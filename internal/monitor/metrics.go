@@ -1,0 +1,157 @@
+// Package monitor shows what a relay does: Prometheus metrics and the probes, over
+// HTTP. Everything is answered from memory.
+//
+// The metrics: relay_events_total by outcome, relay_claim_duration_seconds,
+// relay_publish_duration_seconds, relay_settle_duration_seconds,
+// relay_delivery_lag_seconds, relay_oldest_due_age_seconds, relay_pending_events,
+// relay_parked_events, relay_inflight_events, relay_scopes, relay_broker_paused,
+// relay_database_up, relay_tenants_file_ok and relay_build_info. None has a label that
+// names a tenant.
+package monitor
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"outboxrelay/relay"
+)
+
+// Metrics observes a relay for Prometheus. It is safe for concurrent use.
+type Metrics struct {
+	relay.Unobserved
+	registry *prometheus.Registry
+
+	events                                       *prometheus.CounterVec
+	claim, publish, settle, lag                  prometheus.Histogram
+	oldestDue, pending, parked, inFlight, scopes prometheus.Gauge
+	brokerPaused, databaseUp, tenantsFile        prometheus.Gauge
+}
+
+// The values of relay_events_total's label.
+const (
+	exported     = "exported"
+	retried      = "retried"
+	parked       = "parked"
+	deadLettered = "dead_lettered"
+	discarded    = "discarded"
+	claimLost    = "claim_lost"
+)
+
+// Backlog is the sum over all scopes of what waits. Counts are capped by scope.
+type Backlog struct {
+	Pending, Parked int
+	OldestDue       time.Duration
+}
+
+// NewMetrics makes the metrics of one relay.
+func NewMetrics(version, goVersion string, scopes int) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		m.registry.MustRegister(g)
+		return g
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.events = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "relay_events_total", Help: "Events by what became of them.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{exported, retried, parked, deadLettered, discarded, claimLost} {
+		m.events.WithLabelValues(outcome) // there from the start, so that a rate can be taken
+	}
+	m.registry.MustRegister(m.events, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	calls := prometheus.ExponentialBuckets(0.0005, 2, 16) // 0.5 ms to 16 s
+	m.claim = histogram("relay_claim_duration_seconds", "Time of a claim, also of one that found nothing.", calls)
+	m.publish = histogram("relay_publish_duration_seconds", "Time from handing a claim's events to the client to the last answer.", calls)
+	m.settle = histogram("relay_settle_duration_seconds", "Time of a settlement.", calls)
+	m.lag = histogram("relay_delivery_lag_seconds", "From created_at to exported_at, both by the database's clock.",
+		prometheus.ExponentialBuckets(0.001, 2, 26)) // 1 ms to 9 h
+
+	m.oldestDue = gauge("relay_oldest_due_age_seconds", "For how long the event that is due longest has been so.")
+	m.pending = gauge("relay_pending_events", "Events that wait or are in flight; counted up to 10,000 a scope and kind.")
+	m.parked = gauge("relay_parked_events", "Parked events; counted up to 10,000 a scope.")
+	m.inFlight = gauge("relay_inflight_events", "Events that this relay holds claims on.")
+	m.scopes = gauge("relay_scopes", "Configured scopes.")
+	m.brokerPaused = gauge("relay_broker_paused", "1 while no event can be sent.")
+	m.databaseUp = gauge("relay_database_up", "1 while the database answers.")
+	m.tenantsFile = gauge("relay_tenants_file_ok", "1 while the tenants' file is good, or there is none.")
+	m.scopes.Set(float64(scopes))
+	m.tenantsFile.Set(1)
+
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "relay_build_info", Help: "1, with what the program was built from.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion},
+	})
+	info.Set(1)
+	m.registry.MustRegister(info)
+	return m
+}
+
+// Claimed implements [relay.Observer].
+func (m *Metrics) Claimed(c relay.Claim, took time.Duration) {
+	m.claim.Observe(took.Seconds())
+	m.inFlight.Add(float64(len(c.Rows)))
+}
+
+// Published implements [relay.Observer].
+func (m *Metrics) Published(_ relay.Claim, took time.Duration) { m.publish.Observe(took.Seconds()) }
+
+// Settled implements [relay.Observer].
+func (m *Metrics) Settled(_ relay.Claim, verdicts []relay.Verdict, results []relay.Result, took time.Duration) {
+	m.settle.Observe(took.Seconds())
+	for i, v := range verdicts {
+		m.events.WithLabelValues(outcome(v, results[i])).Inc()
+		if v.Exported && results[i].Status != relay.Lost {
+			m.lag.Observe(results[i].Lag.Seconds())
+		}
+	}
+}
+
+// Released implements [relay.Observer].
+func (m *Metrics) Released(c relay.Claim) { m.inFlight.Sub(float64(len(c.Rows))) }
+
+func outcome(v relay.Verdict, r relay.Result) string {
+	switch {
+	case r.Status == relay.Lost:
+		return claimLost
+	case v.Exported:
+		return exported
+	case v.Wait == relay.Park:
+		return parked
+	default:
+		return retried
+	}
+}
+
+// Backlog takes fresh figures of what waits.
+func (m *Metrics) Backlog(b Backlog) {
+	m.pending.Set(float64(b.Pending))
+	m.parked.Set(float64(b.Parked))
+	m.oldestDue.Set(b.OldestDue.Seconds())
+}
+
+// Database tells whether the database answers.
+func (m *Metrics) Database(up bool) { m.databaseUp.Set(number(up)) }
+
+// BrokerPaused tells whether no event can be sent.
+func (m *Metrics) BrokerPaused(paused bool) { m.brokerPaused.Set(number(paused)) }
+
+// TenantsFile tells whether the tenants' file is good.
+func (m *Metrics) TenantsFile(ok bool) { m.tenantsFile.Set(number(ok)) }
+
+// Scopes tells how many scopes are configured.
+func (m *Metrics) Scopes(n int) { m.scopes.Set(float64(n)) }
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

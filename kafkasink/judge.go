@@ -1,0 +1,130 @@
+package kafkasink
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"outboxrelay/relay"
+)
+
+// fittingMessage is a max.message.bytes with which every usual event fits: Aksara's
+// payloads take 64 KiB at most as the table keeps them, and headers come on top.
+const fittingMessage = 80 << 10
+
+// judge holds a topic against what the relay needs of it: one rule for sending and for
+// the check command.
+func (t topicSettings) judge(minInsync int) []relay.Finding {
+	name := strconv.Quote(t.name)
+	switch {
+	case errors.Is(t.missing, kerr.UnknownTopicOrPartition):
+		return []relay.Finding{fault("topic", "topic "+name+" does not exist",
+			"create it, or set RELAY_KAFKA_TOPIC to one that exists")}
+	case errors.Is(t.missing, kerr.TopicAuthorizationFailed):
+		return []relay.Finding{t.judgeHidden()}
+	case t.missing != nil:
+		return []relay.Finding{fault("topic", "topic "+name+": "+t.missing.Error(), "see the broker's log")}
+	}
+	findings := []relay.Finding{
+		{Check: "topic", Seen: fmt.Sprintf("topic %s has %d partitions", name, t.partitions)},
+		t.judgeRights(),
+	}
+	if t.configs != nil && !t.mayNotRead() {
+		return append(findings, fault("topic settings", "the settings of topic "+name+" can't be read: "+t.configs.Error(),
+			"see the broker's log"))
+	}
+	if t.configs != nil {
+		return findings
+	}
+	findings = append(findings, t.judgeReplicas(minInsync))
+	if t.inSync < t.minInsync {
+		findings = append(findings, t.shrunken())
+	}
+	return append(findings, t.judgeSize())
+}
+
+func fault(check, seen, do string) relay.Finding {
+	return relay.Finding{Check: check, Level: relay.Fail, Seen: seen, Do: do}
+}
+
+// judgeHidden is about a topic that the cluster does not talk about. WRITE brings
+// DESCRIBE with it, so neither is there.
+func (t topicSettings) judgeHidden() relay.Finding {
+	lacking := []string{"DESCRIBE", "WRITE"}
+	if t.mayNotRead() {
+		lacking = append(lacking, "DESCRIBE_CONFIGS")
+	}
+	rights := strings.Join(lacking, ", ")
+	return fault("topic rights", fmt.Sprintf("rights on topic %q are missing: %s", t.name, rights),
+		"grant "+rights+" on it; it may also not exist, which nobody is told without DESCRIBE")
+}
+
+func (t topicSettings) judgeRights() relay.Finding {
+	var lacking []string
+	if !t.mayWrite {
+		lacking = append(lacking, "WRITE")
+	}
+	if t.mayNotRead() {
+		lacking = append(lacking, "DESCRIBE_CONFIGS")
+	}
+	if lacking == nil {
+		return relay.Finding{Check: "topic rights", Seen: fmt.Sprintf("topic %q may be written and described", t.name)}
+	}
+	rights := strings.Join(lacking, ", ")
+	return fault("topic rights", fmt.Sprintf("rights on topic %q are missing: %s", t.name, rights), "grant "+rights+" on it")
+}
+
+// mayNotRead is true if the topic's settings are kept from the relay.
+func (t topicSettings) mayNotRead() bool { return errors.Is(t.configs, kerr.TopicAuthorizationFailed) }
+
+func (t topicSettings) judgeReplicas(minInsync int) relay.Finding {
+	const variable = "RELAY_KAFKA_MIN_INSYNC_REPLICAS"
+	f := relay.Finding{
+		Check: "topic replicas",
+		Seen:  fmt.Sprintf("topic %q has %d replicas and min.insync.replicas=%d", t.name, t.replicas, t.minInsync),
+	}
+	switch {
+	case t.replicas < t.minInsync:
+		f.Level = relay.Fail
+		f.Do = fmt.Sprintf("give it %d replicas or lower min.insync.replicas: as it is, brokers refuse every event", t.minInsync)
+	case min(t.replicas, t.minInsync) < minInsync:
+		f.Level = relay.Fail
+		f.Seen += fmt.Sprintf(", but %s is %d", variable, minInsync)
+		f.Do = fmt.Sprintf("raise the topic's to %d, or set %s=%d if that is enough", minInsync, variable, min(t.replicas, t.minInsync))
+	}
+	return f
+}
+
+// shrunken is about partitions that take no events now. It does not keep the others'
+// from being sent.
+func (t topicSettings) shrunken() relay.Finding {
+	return relay.Finding{
+		Check: "topic in-sync replicas", Level: relay.Warn,
+		Seen: fmt.Sprintf("a partition of topic %q has %d replicas in sync now, and min.insync.replicas=%d: it takes no events", t.name, t.inSync, t.minInsync),
+		Do:   "bring the missing brokers back; its events wait until then",
+	}
+}
+
+func (t topicSettings) judgeSize() relay.Finding {
+	f := relay.Finding{
+		Check: "topic sizes", Seen: fmt.Sprintf("topic %q takes messages of up to %d bytes", t.name, t.maxMessage),
+	}
+	if t.maxMessage < fittingMessage {
+		f.Level = relay.Warn
+		f.Do = fmt.Sprintf("raise its max.message.bytes to %d or more: an event that is larger is parked, and the rest of its operation waits", fittingMessage)
+	}
+	return f
+}
+
+// blocking is the first finding that keeps events from being sent, as an error.
+func blocking(findings []relay.Finding) error {
+	for _, f := range findings {
+		if f.Level == relay.Fail {
+			return fmt.Errorf("%s: %s", f.Seen, f.Do)
+		}
+	}
+	return nil
+}

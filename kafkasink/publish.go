@@ -1,0 +1,123 @@
+package kafkasink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+)
+
+// send is one Publish with unanswered events.
+type send struct {
+	client *client
+	topic  string
+	begun  time.Time
+	open   atomic.Int64
+}
+
+// Publish implements [relay.Sink]. It does not wait for answers.
+func (s *Sink) Publish(_ context.Context, events []envelope.Event, answer func(int, error)) {
+	topic := s.cfg.Topic(events[0].Scope)
+	if err := s.topics.ready(topic); err != nil {
+		for i := range events {
+			answer(i, relay.NotAttempted.Wrap(err))
+		}
+		return
+	}
+	this := s.begin(topic, len(events))
+	limit := this.client.limit(topic)
+	settle := func(i int, err error) {
+		answer(i, err)
+		s.end(this)
+	}
+
+	// An operation whose event was refused here gets no further event into the client.
+	// What the client fails itself, it fails with all that it holds of the partition.
+	refused := map[uuid.UUID]bool{}
+	for i := range events {
+		e := &events[i]
+		if refused[e.OperationID] {
+			settle(i, errBehind)
+			continue
+		}
+		r := e.Record()
+		if size := lengthSize + batchSize(r); size > limit {
+			refused[e.OperationID] = true
+			settle(i, tooLarge(topic, size, limit))
+			continue
+		}
+		// No context of the caller: cancelling a record in flight could make the next
+		// one look delivered.
+		this.client.TryProduce(context.Background(), record(topic, r), func(_ *kgo.Record, err error) {
+			if changed(err) {
+				s.topics.suspect(topic)
+			}
+			settle(i, classify(err))
+		})
+	}
+}
+
+var errBehind = relay.NotAttempted.Wrap(errors.New("an earlier event of the operation was refused"))
+
+func tooLarge(topic string, size, limit int) error {
+	return relay.RowFault.Wrap(fmt.Errorf("the event takes %d bytes, and topic %q takes %d at most (max.message.bytes)", size, topic, limit))
+}
+
+// changed is true for answers that hint at a topic with other settings than were read.
+func changed(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge) ||
+		errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
+}
+
+// record is an event's wire form as the client takes it. The client sets its timestamp
+// to the time of sending.
+func record(topic string, r envelope.Record) *kgo.Record {
+	headers := make([]kgo.RecordHeader, len(r.Headers))
+	for i, h := range r.Headers {
+		headers[i] = kgo.RecordHeader{Key: h.Key, Value: h.Value}
+	}
+	return &kgo.Record{Topic: topic, Key: r.Key, Value: r.Value, Headers: headers}
+}
+
+func (s *Sink) begin(topic string, events int) *send {
+	s.unanswered.Add(int64(events))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	this := &send{client: s.client, topic: topic, begun: time.Now()}
+	this.open.Store(int64(events))
+	s.sends[this] = struct{}{}
+	return this
+}
+
+func (s *Sink) end(this *send) {
+	s.unanswered.Add(-1)
+	if this.open.Add(-1) > 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.sends, this); len(s.sends) == 0 {
+		s.answered.Broadcast()
+	}
+}
+
+// waiting is for how long the oldest unanswered one of some sends has waited. which is
+// called with s.mu held.
+func (s *Sink) waiting(which func(*send) bool) (longest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.sends {
+		if which(w) {
+			longest = max(longest, time.Since(w.begun))
+		}
+	}
+	return longest
+}

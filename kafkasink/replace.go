@@ -1,0 +1,48 @@
+package kafkasink
+
+import (
+	"context"
+	"time"
+)
+
+// replaceOutdated makes a new client when a topic has other terms than the present one
+// sends on: max.message.bytes was changed, or another topic has taken the name.
+func (s *Sink) replaceOutdated(ctx context.Context) {
+	if s.current().outdated() {
+		s.replace(ctx)
+	}
+}
+
+// replaceStuck makes a new client whenever the present one has not answered for long: it
+// no longer recovers by itself. The events' outcome stays unknown.
+func (s *Sink) replaceStuck(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(s.pace.stuckLook):
+		}
+		if s.waiting(func(w *send) bool { return w.client == s.client }) > s.pace.stuck {
+			s.replace(ctx)
+		}
+	}
+}
+
+// replace makes a new client for all further events. The old one is closed, and what
+// it holds answered, when its events are answered or have waited too long.
+func (s *Sink) replace(ctx context.Context) {
+	client, err := newClient(s.cfg, s.topics.terms)
+	if err != nil {
+		return // can't be: the first one was made from the same settings
+	}
+	s.mu.Lock()
+	old := s.client
+	s.client = client
+	s.mu.Unlock()
+	s.ended.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
+		defer cancel()
+		_ = old.Flush(ctx) // what is left after the time-out is unknown
+		old.Close()
+	})
+}

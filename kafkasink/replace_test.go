@@ -1,0 +1,200 @@
+package kafkasink
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"outboxrelay/envelope"
+	"outboxrelay/internal/kafkatest"
+	"outboxrelay/relay"
+)
+
+// swallow keeps the answers to a broker's next n produce requests back until release is called or the test ends.
+func swallow(t *testing.T, broker *kafkatest.Faked, n int) (release func()) {
+	t.Helper()
+	gate := make(chan struct{})
+	release = sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(release)
+	broker.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if n--; n > 0 {
+			broker.Cluster.KeepControl()
+		}
+		broker.Cluster.SleepControl(func() { <-gate })
+		return nil, nil, false
+	})
+	return release
+}
+
+// impatient is the shortest delivery time-out that the client takes.
+const impatient = time.Second
+
+func TestLateAnswersCount(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 1, nil)
+	cfg := config(broker.Broker, topic)
+	cfg.DeliveryTimeout = impatient
+	sink := openReady(t, cfg, quick())
+	release := swallow(t, broker, 1)
+
+	e := event(t, uuid.New(), 1, 10)
+	a := publish(t, sink, e)
+	wantReason(t, sink, topic, "no answer for 1s")
+	if got := a.unanswered(); got != 1 {
+		t.Errorf("%d events unanswered, want 1: its outcome is not known yet", got)
+	}
+	release()
+	a.wantAll(relay.Delivered)
+	wantReady(t, sink)
+	if got := ids(t, broker.Broker, topic); !slices.Equal(got, []string{e.ID()}) {
+		t.Errorf("topic holds %q, want %s once", got, e.ID())
+	}
+}
+
+func TestStuckClientIsReplaced(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 1, nil)
+	cfg := config(broker.Broker, topic)
+	cfg.DeliveryTimeout = impatient
+	pace := quick()
+	pace.stuck = 1500 * time.Millisecond
+	sink := openReady(t, cfg, pace)
+	first := sink.current()
+	release := swallow(t, broker, 1)
+
+	operation := uuid.New()
+	a := publish(t, sink, event(t, operation, 1, 10), event(t, operation, 2, 10))
+	wantReason(t, sink, topic, "no answer")
+	waitFor(t, "another client", func() error {
+		if sink.current() == first {
+			return errors.New("it is the first one")
+		}
+		return nil
+	})
+	a.wantAll(relay.Unknown)
+	wantReady(t, sink)
+	publish(t, sink, event(t, operation, 1, 10), event(t, operation, 2, 10)).wantAll(relay.Delivered)
+	release()
+}
+
+// TestCloseAnswersTheRest at once, though the delivery time-out is long.
+func TestCloseAnswersTheRest(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*Sink){
+		"present client":  func(*Sink) {},
+		"replaced client": func(s *Sink) { s.replace(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := kafkatest.Fake(t)
+			topic := broker.Topic(t, 1, nil)
+			cfg := config(broker.Broker, topic)
+			cfg.DeliveryTimeout = time.Hour
+			sink := openReady(t, cfg, quick())
+			swallow(t, broker, 100)
+			a := publish(t, sink, event(t, uuid.New(), 1, 10), event(t, uuid.New(), 1, 20_000))
+			before(sink)
+			sink.Close()
+			if got := a.unanswered(); got != 0 {
+				t.Errorf("%d events unanswered after Close", got)
+			}
+			a.wantAll(relay.Unknown)
+			publish(t, sink, event(t, uuid.New(), 1, 10)).wantAll(relay.Unknown)
+		})
+	}
+}
+
+// TestReplacedClientsFinish: a client that is replaced in the middle of its work loses nothing and disorders nothing.
+func TestReplacedClientsFinish(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 3, nil)
+	sink := openReady(t, config(broker.Broker, topic), quick())
+	var sent []string
+	var mu sync.Mutex
+	var senders sync.WaitGroup
+	for range 4 {
+		senders.Go(func() {
+			operation := uuid.New()
+			for version := 1; version < 200; version += 10 {
+				var events []envelope.Event
+				for n := range 10 {
+					events = append(events, event(t, operation, version+n, 10))
+				}
+				publish(t, sink, events...).wantAll(relay.Delivered)
+				mu.Lock()
+				for i := range events {
+					sent = append(sent, events[i].ID())
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { senders.Wait(); close(done) }()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(20 * time.Millisecond):
+			sink.replace(t.Context())
+		}
+	}
+	checkTopic(t, broker.Broker, topic, sent)
+}
+
+func TestTooManyUnanswered(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 1, nil)
+	cfg := config(broker.Broker, topic)
+	cfg.DeliveryTimeout, cfg.MaxInFlight = time.Hour, 2
+	sink := openReady(t, cfg, quick())
+	release := swallow(t, broker, 1)
+	operation := uuid.New()
+	a := publish(t, sink, event(t, operation, 1, 10), event(t, operation, 2, 10))
+	if err := sink.Ready(envelope.NonTenant()); err != nil {
+		t.Errorf("Ready with as many as allowed: %v", err)
+	}
+	b := publish(t, sink, event(t, operation, 3, 10))
+	if err := sink.Ready(envelope.NonTenant()); err == nil || !strings.Contains(err.Error(), "3 events are unanswered") {
+		t.Errorf("Ready = %v, want too many named", err)
+	}
+	release()
+	a.wantAll(relay.Delivered)
+	b.wantAll(relay.Delivered)
+	wantReady(t, sink)
+}
+
+func TestUnreadyTopicIsTheStuckOne(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	stuck, other := broker.Topic(t, 1, nil), broker.Topic(t, 1, nil)
+	tenant, err := envelope.Tenant("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(broker.Broker, "")
+	cfg.DeliveryTimeout = impatient
+	cfg.Topic = func(s envelope.Scope) string {
+		if s == tenant {
+			return other
+		}
+		return stuck
+	}
+	sink := openReady(t, cfg, quick())
+	release := swallow(t, broker, 1)
+	a := publish(t, sink, event(t, uuid.New(), 1, 10))
+	wantReason(t, sink, stuck, "no answer")
+	waitFor(t, "the other topic", func() error { return sink.Ready(tenant) })
+	release()
+	a.wantAll(relay.Delivered)
+}

@@ -1,0 +1,122 @@
+package kafkasink
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+)
+
+// linger lets the records of a claim gather in batches before the first leaves.
+const linger = time.Millisecond
+
+// Config is how events are sent.
+type Config struct {
+	Connection
+	// Topic gives the topic of a scope's events.
+	Topic func(envelope.Scope) string
+	// MinInsyncReplicas is the least that a topic must promise.
+	MinInsyncReplicas int
+	// DeliveryTimeout is how long an event that could not be sent yet is kept; one that
+	// was sent has no limit here, because its outcome must become known.
+	DeliveryTimeout time.Duration
+	// Compression is none, gzip, snappy, lz4 or zstd.
+	Compression string
+	// MaxInFlight is the most events that are unanswered at once.
+	MaxInFlight int
+}
+
+// Sink implements [relay.Sink] on Kafka. It is safe for concurrent use.
+type Sink struct {
+	cfg    Config
+	pace   pace
+	topics *topics
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+
+	unanswered atomic.Int64 // events
+
+	mu       sync.Mutex
+	client   *client
+	sends    map[*send]struct{} // those with unanswered events
+	answered *sync.Cond         // of mu: there are no such sends
+}
+
+var _ relay.Sink = (*Sink)(nil)
+
+// New makes a sink. It connects in the background, so a cluster that is away is no
+// error here: the sink is not ready until it answers. Close it after use.
+func New(cfg Config) (*Sink, error) { return newSink(cfg, usual()) }
+
+func newSink(cfg Config, pace pace) (*Sink, error) {
+	s := &Sink{cfg: cfg, pace: pace, topics: newTopics(cfg.MinInsyncReplicas, pace), sends: map[*send]struct{}{}}
+	s.answered = sync.NewCond(&s.mu)
+	client, err := newClient(cfg, s.topics.terms)
+	if err != nil {
+		return nil, fmt.Errorf("kafka settings: %w", err)
+	}
+	s.client = client
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.ended.Go(func() { s.topics.watch(ctx, s.current, func() { s.replaceOutdated(ctx) }) })
+	s.ended.Go(func() { s.replaceStuck(ctx) })
+	return s, nil
+}
+
+// Close ends the sink's connections. Events without an answer are answered as unknown
+// before it returns.
+func (s *Sink) Close() {
+	s.stop()
+	s.ended.Wait()
+	s.current().Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.sends) > 0 {
+		s.answered.Wait()
+	}
+}
+
+func (s *Sink) current() *client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// Ready implements [relay.Sink].
+func (s *Sink) Ready(scope envelope.Scope) error {
+	topic := s.cfg.Topic(scope)
+	if err := s.topics.ready(topic); err != nil {
+		return err
+	}
+	if since := s.waiting(func(w *send) bool { return w.topic == topic }); since > s.cfg.DeliveryTimeout {
+		return fmt.Errorf("topic %q: events that were sent have had no answer for %s", topic, since.Round(time.Second))
+	}
+	if s.unanswered.Load() > int64(s.cfg.MaxInFlight) {
+		return fmt.Errorf("%d events are unanswered already", s.unanswered.Load())
+	}
+	return nil
+}
+
+// AwaitReady waits until events of the scope can be sent, and gives the reason why they
+// can't if ctx ends first.
+func (s *Sink) AwaitReady(ctx context.Context, scope envelope.Scope) error {
+	for {
+		next := s.topics.next()
+		err := s.Ready(scope)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-next:
+		}
+	}
+}
+
+// Health is when a broker last answered, and the error if none does now.
+func (s *Sink) Health() (time.Time, error) { return s.topics.health() }

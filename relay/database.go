@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	firstDatabaseWait   = 250 * time.Millisecond
+	longestDatabaseWait = 10 * time.Second
+)
+
+// gate keeps a relay from hammering a database that fails. While it fails, one
+// caller at a time gets through, after growing waits; the first success opens the
+// gate for all.
+type gate struct {
+	jitter func(time.Duration) time.Duration
+
+	mu       sync.Mutex
+	err      error // of the last call; nil while the gate is open
+	failures int   // in a row
+	notUntil time.Time
+	opened   chan struct{} // closed when the gate opens; replaced when it closes
+	probe    chan struct{} // holds the place of the one caller that may try
+	lastOK   time.Time
+}
+
+func newGate(jitter func(time.Duration) time.Duration) *gate {
+	opened := make(chan struct{})
+	close(opened)
+	return &gate{jitter: jitter, opened: opened, probe: make(chan struct{}, 1)}
+}
+
+// enter waits until a call may be tried, and gives a function to be called after it;
+// ok is false when ctx ended first.
+func (g *gate) enter(ctx context.Context) (leave func(), ok bool) {
+	opened, _ := g.state()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case <-opened:
+		return func() {}, ctx.Err() == nil
+	case g.probe <- struct{}{}:
+	}
+	leave = func() { <-g.probe }
+	// What the former holder of the place found out counts.
+	opened, wait := g.state()
+	if !sleep(ctx, wait, opened) {
+		leave()
+		return nil, false
+	}
+	return leave, true
+}
+
+// state is a channel that is closed while the gate is open, and how long until a call
+// may be tried if it isn't.
+func (g *gate) state() (opened <-chan struct{}, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened, time.Until(g.notUntil)
+}
+
+// worked tells that the database answered.
+func (g *gate) worked() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lastOK = time.Now()
+	if g.err != nil {
+		g.err, g.failures, g.notUntil = nil, 0, time.Time{}
+		close(g.opened)
+	}
+}
+
+// failed tells that a call failed. Calls that fail together make the wait grow once.
+func (g *gate) failed(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.opened = make(chan struct{})
+	}
+	g.err = err
+	if now := time.Now(); !now.Before(g.notUntil) {
+		g.failures++
+		g.notUntil = now.Add(g.jitter(growing(firstDatabaseWait, longestDatabaseWait, g.failures)))
+	}
+}
+
+// health is when the database last answered, and the error if it fails now.
+func (g *gate) health() (lastOK time.Time, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lastOK, g.err
+}

@@ -1,0 +1,237 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"outboxrelay/envelope"
+)
+
+const (
+	// leaseMargin is what must be left of a lease beyond the delivery time-out when a
+	// send begins: time to mark the rows.
+	leaseMargin = 3 * time.Second
+	// settleEvery is how often the answers so far are settled while others are open.
+	settleEvery = time.Second
+)
+
+// answers collects what a sink says about the rows of one claim.
+type answers struct {
+	mu   sync.Mutex
+	errs []error // per row; errNoAnswer until it is answered
+	open int
+	all  chan struct{} // closed when every row is answered
+}
+
+func newAnswers(n int) *answers {
+	a := &answers{errs: make([]error, n), open: n, all: make(chan struct{})}
+	for i := range a.errs {
+		a.errs[i] = errNoAnswer
+	}
+	return a
+}
+
+// set takes the answer for row i. Only the first one counts.
+func (a *answers) set(i int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.errs[i] != errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
+		return
+	}
+	a.errs[i] = err
+	if a.open--; a.open == 0 {
+		close(a.all)
+	}
+}
+
+// snapshot is the answers so far.
+func (a *answers) snapshot() []error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.errs)
+}
+
+// publish makes events of a claim's rows and hands them to the sink, in a goroutine
+// that it starts with start: a sink may block for as long as it likes, and the lease
+// goes on meanwhile. It returns at once; the answers fill as they come.
+func (r *Relay) publish(ctx context.Context, claim Claim, start func(func())) *answers {
+	a := newAnswers(len(claim.Rows))
+	events, index := r.events(claim, a)
+	if len(events) == 0 {
+		return a
+	}
+	if need := r.cfg.DeliveryTimeout + leaseMargin; time.Until(claim.Expires) < need {
+		for _, i := range index {
+			a.set(i, notEnoughLease(need))
+		}
+		return a
+	}
+	start(func() {
+		r.sink.Publish(ctx, events, func(i int, err error) { a.set(index[i], err) })
+	})
+	return a
+}
+
+// events gives the events of a claim that are to be sent and the row that each is of.
+// Rows that can't become events, and rows behind those, are answered here. Events of
+// one operation stand together: a sink then has the least to do between two of them.
+func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index []int) {
+	blocked := map[uuid.UUID]bool{}
+	events = make([]envelope.Event, 0, len(claim.Rows))
+	index = make([]int, 0, len(claim.Rows))
+	for _, i := range byOperation(claim.Rows) {
+		row := &claim.Rows[i]
+		if blocked[row.OperationID] {
+			a.set(i, errBehind)
+			continue
+		}
+		event, err := r.event(claim.Scope, row)
+		if err != nil {
+			blocked[row.OperationID] = true
+			a.set(i, RowFault.Wrap(err))
+			continue
+		}
+		events = append(events, event)
+		index = append(index, i)
+	}
+	return events, index
+}
+
+// event makes the event of one row.
+func (r *Relay) event(scope envelope.Scope, row *Row) (envelope.Event, error) {
+	if row.Payload == nil {
+		return envelope.Event{}, tooLargeToRead(row.Bytes)
+	}
+	return envelope.New(r.cfg.Namespace, scope, row.OperationID, row.Type, row.CreatedAt, row.Payload)
+}
+
+// byOperation gives the indexes of rows with those of one operation together, in the
+// order of the operations' first rows.
+func byOperation(rows []Row) []int {
+	first := make(map[uuid.UUID]int, len(rows))
+	order := make([]int, len(rows))
+	for i := range rows {
+		order[i] = i
+		if _, ok := first[rows[i].OperationID]; !ok {
+			first[rows[i].OperationID] = i
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return first[rows[a].OperationID] - first[rows[b].OperationID]
+	})
+	return order
+}
+
+// deliver takes a claim to its end: publish, wait for the answers, settle. All are
+// settled together if they come within a second, else what is known each second. When
+// the lease is over the rows belong to whoever claims them, and only a late success is
+// still marked. It calls beat at each step.
+func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
+	start := time.Now()
+	a := r.publish(ctx, claim, r.background.Go)
+	var known []error
+	for {
+		left := time.Until(claim.Expires)
+		all := r.wait(ctx, a, min(settleEvery, left))
+		over := all || left <= 0 || ctx.Err() != nil
+		if over {
+			r.observer.Published(claim, time.Since(start))
+		}
+		known = r.settleNew(ctx, claim, a, known, beat)
+		if over {
+			break
+		}
+		beat()
+	}
+	if slices.Contains(known, errNoAnswer) {
+		r.background.Go(func() { r.markLate(ctx, claim, a, known) })
+	}
+}
+
+// wait is true when every row is answered, which it waits for at most that long.
+func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool {
+	sleep(ctx, max(atMost, 0), a.all)
+	select {
+	case <-a.all:
+		return true
+	default:
+		return false
+	}
+}
+
+// settleNew settles the rows that were answered since before, and gives the answers
+// as they are now.
+func (r *Relay) settleNew(ctx context.Context, claim Claim, a *answers, before []error, beat func()) []error {
+	now := a.snapshot()
+	r.settle(ctx, claim, r.policy.verdicts(claim.Rows, now, before), beat)
+	return now
+}
+
+// markLate waits for what is still open after the lease and marks what turns out to
+// be delivered. Anything else is no longer this claim's to write.
+func (r *Relay) markLate(ctx context.Context, claim Claim, a *answers, known []error) {
+	select {
+	case <-a.all:
+	case <-ctx.Done():
+	}
+	now := a.snapshot()
+	var late []Verdict
+	for i := range claim.Rows {
+		if ClassOf(known[i]) == Unknown && ClassOf(now[i]) == Delivered {
+			late = append(late, Verdict{Row: &claim.Rows[i], Exported: true})
+		}
+	}
+	r.settle(ctx, claim, late, func() {})
+}
+
+// settle writes verdicts, and tries again until the store takes them or ctx ends: a
+// row that was delivered must be marked, not sent again.
+func (r *Relay) settle(ctx context.Context, claim Claim, verdicts []Verdict, beat func()) {
+	if len(verdicts) == 0 {
+		return
+	}
+	for n := 1; ; n++ {
+		beat() // waiting for a database is progress
+		start := time.Now()
+		results, err := r.store.Settle(ctx, claim, verdicts)
+		if err == nil {
+			r.database.worked()
+			r.observer.Settled(claim, verdicts, results, time.Since(start))
+			r.tell(claim, verdicts)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		r.database.failed(err)
+		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: claim.Scope, Err: err})
+		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
+	}
+}
+
+// tell reports the first parked row and the first failed send among verdicts.
+func (r *Relay) tell(claim Claim, verdicts []Verdict) {
+	told := map[TroubleKind]bool{}
+	for _, v := range verdicts {
+		kind := SendTrouble
+		if v.Wait == Park {
+			kind = RowTrouble
+		}
+		if v.Exported || v.Error == "" || told[kind] {
+			continue
+		}
+		told[kind] = true
+		r.observer.Trouble(Trouble{Kind: kind, Scope: claim.Scope, Err: errors.New(v.Error)})
+	}
+}
+
+// tooLargeToRead is the fault of a row whose payload the store did not read.
+func tooLargeToRead(bytes int64) error {
+	return &envelope.Fault{Reason: "the payload's text is " + strconv.FormatInt(bytes, 10) + " bytes long, more than the relay reads"}
+}

@@ -1,0 +1,139 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"outboxrelay/envelope"
+)
+
+// Row is one outbox row that a claim holds.
+type Row struct {
+	ID          int64 // ascending id is ascending state version within an operation
+	OperationID uuid.UUID
+	CreatedAt   time.Time // microseconds; outside the years 1 to 9999 if the column is infinite
+	Type        string    // the topic column
+	Payload     []byte    // as Postgres gives its text; nil if Bytes is more than the store reads
+	Bytes       int64     // size of the payload's text
+	Attempts    int       // export_attempts, this claim's included
+
+	// Expired is the claimed_by of a former claim that ran out, "" if there was none.
+	Expired string
+}
+
+// Claim is a lease on some rows of one scope. Settling presents it again, and the
+// token makes sure that an owner whose claim was taken over changes nothing of the
+// new owner's.
+type Claim struct {
+	Scope envelope.Scope
+	Token string
+
+	// Expires is when the lease ends, by this process's monotonic clock. It is counted
+	// from before the claim was sent, so it is never later than the database's instant.
+	Expires time.Time
+
+	// Rows are in ascending id order. They hold, for each operation, an unbroken run
+	// from its first unexported row on. Empty if nothing could be taken.
+	Rows []Row
+
+	// Seen is how many due rows were looked at; some may not have been claimable.
+	Seen int
+	// Pushed is how many of those were moved behind the due time of an earlier row of
+	// their operation.
+	Pushed int
+	// More is true if the scope may hold further rows that could be claimed at once.
+	More bool
+}
+
+// Request is what a claim is made with.
+type Request struct {
+	Namespace string // exact and case-sensitive
+	Scope     envelope.Scope
+	Token     string        // at most 255 characters, new for every claim
+	Lease     time.Duration // on the database's clock
+	Rows      int           // most rows, 1 or more
+	Bytes     int64         // most bytes of payload text; one row always fits
+}
+
+// Store is where outbox rows are claimed and settled. Implementations are safe for
+// concurrent use. Every call is bounded by a time-out of its own besides ctx.
+type Store interface {
+	// Claim takes due rows of exactly one scope and namespace under a lease, in one
+	// short transaction that is durable before it returns. It never waits for locks of
+	// others. After an error the rows are either free or come back when the lease
+	// ends. The rows belong to the caller.
+	Claim(ctx context.Context, req Request) (Claim, error)
+
+	// Settle writes verdicts on rows of the claim, all in one transaction, and says for
+	// each, in the same order, what became of it. Rows without a verdict stay as they
+	// are. It may be called again after an error, with the same verdicts: what was
+	// written already is not written twice.
+	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
+}
+
+// Sink is where events go. Implementations are safe for concurrent use.
+type Sink interface {
+	// Ready is nil when events of the scope can be sent as far as is known, else what
+	// stands in the way. It answers from memory and does not block. Nothing of a scope
+	// that isn't ready is claimed; it is asked again at least once a second.
+	Ready(scope envelope.Scope) error
+
+	// Publish sends the events of one claim and calls answer once for each index, from
+	// any goroutine, concurrently or not, during the call or after it returned.
+	//
+	// A nil answer says that all in-sync replicas have the event. The class of an error
+	// ([ClassOf]) decides what becomes of the row; an error without a class is
+	// [Failed]. An event whose outcome can't be known is answered with [Unknown], or
+	// left unanswered as long as it can still become known.
+	//
+	// Events of one operation stand in ascending order. They are delivered in that
+	// order, and once one of them was not delivered, no later one of its operation is
+	// sent by this call: those are answered with [NotAttempted].
+	//
+	// ctx ends when the relay gives up on the answers; an event must not be reported
+	// as failed for that reason unless it certainly was not sent. The events and
+	// their bytes must not be changed.
+	Publish(ctx context.Context, events []envelope.Event, answer func(i int, err error))
+}
+
+// Verdict is what is to be written about one row.
+type Verdict struct {
+	Row      *Row
+	Exported bool // all in-sync replicas have the event; nothing below counts then
+
+	// Wait is from the database's now until the row is due again; [KeepDue] leaves its
+	// due time as it is, [Park] sets it to infinity.
+	Wait   time.Duration
+	Error  string // for last_error; "" keeps what is there
+	Refund bool   // the claim's attempt is given back: the event was never sent
+}
+
+// Special values of [Verdict.Wait].
+const (
+	KeepDue time.Duration = -1
+	Park    time.Duration = 1<<63 - 1
+)
+
+// Result is what became of one verdict.
+type Result struct {
+	Status Status
+	// Lag is created_at to exported_at on the database's clock, for rows that this
+	// call marked exported.
+	Lag time.Duration
+}
+
+// Status says how a verdict ended.
+type Status uint8
+
+const (
+	// Lost: the claim no longer held the row and nothing was written. It was taken
+	// over, exported by somebody else, or deleted.
+	Lost Status = iota
+	// Written: the claim held the row and the verdict was written.
+	Written
+	// MarkedLate: the claim had lost the row, which was still unexported; since the
+	// event was delivered it is marked, and nothing of the new owner's was touched.
+	MarkedLate
+)

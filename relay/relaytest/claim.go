@@ -1,0 +1,108 @@
+package relaytest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"outboxrelay/relay"
+)
+
+// recheck is when a row behind a parked one is looked at again.
+const recheck = 24 * time.Hour
+
+// Claim implements [relay.Store].
+func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
+	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: time.Now().Add(req.Lease)}
+	err := s.call(ctx, Call{Scope: req.Scope, Token: req.Token}, func() { s.claim(req, &claim) })
+	if err != nil {
+		return relay.Claim{}, err
+	}
+	return claim, nil
+}
+
+func (s *Store) claim(req relay.Request, claim *relay.Claim) {
+	now := s.now()
+	pending := s.unexported()
+	due := s.dueRows(req, pending, now)
+	claim.Seen = len(due)
+	fits := within(due, req.Bytes)
+	for _, rows := range pending {
+		claimed, pushed := judge(rows, fits, now)
+		for _, r := range claimed {
+			claim.Rows = append(claim.Rows, r.claim(req, now))
+		}
+		for r, until := range pushed {
+			r.Due = until
+		}
+		claim.Pushed += len(pushed)
+	}
+	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
+	claim.More = claim.Seen == req.Rows || claim.Pushed > 0 || len(claim.Rows) > 0 && len(claim.Rows) < claim.Seen
+}
+
+// dueRows are the rows that a claim looks at, those due longest first.
+func (s *Store) dueRows(req relay.Request, pending map[uuid.UUID][]*Stored, now time.Time) []*Stored {
+	var due []*Stored
+	for _, r := range s.rows {
+		if r.Scope == req.Scope && r.Namespace == req.Namespace && !r.Exported &&
+			r.due(now) && !r.held(now) && !pending[r.Operation][0].held(now) {
+			due = append(due, r)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *Stored) int { return a.Due.Compare(b.Due) })
+	return due[:min(len(due), req.Rows)]
+}
+
+// within tells of each row that a claim looks at whether it fits the byte budget. One
+// always does.
+func within(due []*Stored, budget int64) map[*Stored]bool {
+	fits := make(map[*Stored]bool, len(due))
+	for i, r := range due {
+		budget -= int64(len(r.Payload))
+		fits[r] = budget >= 0 || i == 0
+	}
+	return fits
+}
+
+// judge takes, of one operation's unexported rows, the unbroken run that fits from the
+// first one on. What a claim saw behind a later due time is moved there.
+func judge(rows []*Stored, fits map[*Stored]bool, now time.Time) (claimed []*Stored, pushed map[*Stored]time.Time) {
+	pushed = map[*Stored]time.Time{}
+	latest := rows[0] // the one that comes due last, so far
+	for i, r := range rows {
+		fit, seen := fits[r]
+		switch {
+		case seen && fit && len(claimed) == i:
+			claimed = append(claimed, r)
+		case seen && latest.later(r):
+			pushed[r] = now.Add(recheck)
+			if !latest.Parked && latest.Due.Before(pushed[r]) {
+				pushed[r] = latest.Due
+			}
+		}
+		if r.later(latest) {
+			latest = r
+		}
+	}
+	return claimed, pushed
+}
+
+// later is true if the row comes due after another one.
+func (r *Stored) later(than *Stored) bool {
+	return !than.Parked && (r.Parked || r.Due.After(than.Due))
+}
+
+// claim puts a claim on the row and gives it as the claim holds it.
+func (r *Stored) claim(req relay.Request, now time.Time) relay.Row {
+	expired := r.ClaimedBy
+	r.ClaimedBy, r.Expires = req.Token, now.Add(req.Lease)
+	r.Attempts++
+	return relay.Row{
+		ID: r.ID, OperationID: r.Operation, CreatedAt: r.Created, Type: r.Type,
+		Payload: slices.Clone(r.Payload), Bytes: int64(len(r.Payload)), Attempts: r.Attempts, Expired: expired,
+	}
+}

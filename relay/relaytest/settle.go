@@ -1,0 +1,74 @@
+package relaytest
+
+import (
+	"context"
+	"time"
+
+	"outboxrelay/relay"
+)
+
+// Settle implements [relay.Store].
+func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	results := make([]relay.Result, len(verdicts))
+	err := s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Verdicts: verdicts}, func() {
+		now := s.now() // one instant: what is delayed alike comes due together
+		for i, v := range verdicts {
+			results[i] = s.settle(claim, v, now)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func (s *Store) settle(claim relay.Claim, v relay.Verdict, now time.Time) relay.Result {
+	r := s.find(v.Row.ID)
+	switch {
+	case r == nil || r.Scope != claim.Scope:
+		return relay.Result{Status: relay.Lost}
+	case r.Exported:
+		if r.ClaimedBy == claim.Token { // somebody's late mark left our claim on it
+			r.ClaimedBy, r.Expires = "", time.Time{}
+		}
+		return relay.Result{Status: relay.Lost}
+	case r.ClaimedBy == claim.Token:
+		r.write(v, now)
+		return relay.Result{Status: relay.Written, Lag: r.lag(now)}
+	case v.Exported && r.Operation == v.Row.OperationID && r.Created.Equal(v.Row.CreatedAt):
+		r.Exported = true
+		return relay.Result{Status: relay.MarkedLate, Lag: r.lag(now)}
+	default:
+		return relay.Result{Status: relay.Lost}
+	}
+}
+
+// write settles a row that the claim holds.
+func (r *Stored) write(v relay.Verdict, now time.Time) {
+	r.ClaimedBy, r.Expires = "", time.Time{}
+	if v.Exported {
+		r.Exported, r.LastError = true, ""
+		return
+	}
+	switch v.Wait {
+	case relay.KeepDue:
+	case relay.Park:
+		r.Parked = true
+	default:
+		r.Due = now.Add(v.Wait)
+	}
+	if v.Error != "" {
+		r.LastError = v.Error
+	}
+	if v.Refund {
+		r.Attempts--
+	}
+}
+
+// lag is how long ago an exported row was written, 0 for others.
+func (r *Stored) lag(now time.Time) time.Duration {
+	if !r.Exported {
+		return 0
+	}
+	return now.Sub(r.Created)
+}

@@ -1,0 +1,199 @@
+package relaytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+)
+
+// Stored is one outbox row as a store keeps it. Instants are on the store's clock.
+type Stored struct {
+	ID        int64
+	Namespace string
+	Scope     envelope.Scope
+	Operation uuid.UUID
+	Version   int64 // of the operation's state, from 1
+	Type      string
+	Payload   []byte
+	Created   time.Time
+
+	Attempts  int
+	Due       time.Time // meaningless while Parked
+	Parked    bool
+	ClaimedBy string    // "" for none
+	Expires   time.Time // of the claim; zero for none
+	Exported  bool
+	LastError string // "" for none
+}
+
+// String describes the row for a test's message.
+func (r Stored) String() string {
+	due := r.Due.Format(time.RFC3339Nano)
+	if r.Parked {
+		due = "never"
+	}
+	return fmt.Sprintf("row %d (version %d): %d attempts, due %s, exported %t, claimed by %q until %s, last error %q",
+		r.ID, r.Version, r.Attempts, due, r.Exported, r.ClaimedBy, r.Expires.Format(time.RFC3339Nano), r.LastError)
+}
+
+// Store is an outbox in memory. The zero value is empty and ready to use. It is safe
+// for concurrent use.
+type Store struct {
+	mu     sync.Mutex
+	rows   []*Stored // by ascending ID
+	lastID int64
+	ahead  time.Duration // of the store's clock before the process's
+	fault  Fault
+}
+
+var _ Outbox = (*Store)(nil)
+
+// Call is one call of a [Store], as a [Fault] sees it.
+type Call struct {
+	Scope    envelope.Scope
+	Token    string
+	Verdicts []relay.Verdict // nil for a claim
+}
+
+// IsClaim tells claims from settlements.
+func (c Call) IsClaim() bool { return c.Verdicts == nil }
+
+// Fault looks at each call twice: before it takes effect, and when it has (done). The
+// call ends with the error that Fault returns. An error before means that nothing
+// happened; one after, that only the answer was lost. Fault may block, and may be
+// called from many goroutines at once.
+type Fault func(ctx context.Context, call Call, done bool) error
+
+// SetFault replaces the store's Fault; nil stands for none.
+func (s *Store) SetFault(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// Now is the store's clock.
+func (s *Store) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now()
+}
+
+func (s *Store) now() time.Time { return time.Now().Add(s.ahead) }
+
+// Pass puts the store's clock forward.
+func (s *Store) Pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+}
+
+// Add appends the next n events of an operation, due at once.
+func (s *Store) Add(namespace string, scope envelope.Scope, operation uuid.UUID, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var version int64
+	for _, r := range s.rows {
+		if r.Operation == operation {
+			version = r.Version
+		}
+	}
+	for range n {
+		version++
+		s.lastID++
+		s.rows = append(s.rows, &Stored{
+			ID: s.lastID, Namespace: namespace, Scope: scope, Operation: operation, Version: version,
+			Type: "aksara.operation.transition", Payload: payload(operation, version),
+			Created: s.now().Truncate(time.Microsecond), Due: s.now(),
+		})
+	}
+}
+
+func payload(operation uuid.UUID, version int64) []byte {
+	return fmt.Appendf(nil, `{"operation_id": %q, "state_version": %d}`, operation, version)
+}
+
+// Rows gives copies of a scope's rows, by ascending id.
+func (s *Store) Rows(scope envelope.Scope) []Stored {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rows []Stored
+	for _, r := range s.rows {
+		if r.Scope == scope {
+			rows = append(rows, *r)
+		}
+	}
+	return rows
+}
+
+// Edit calls change with each row, which it may change, as somebody at the database's
+// prompt would.
+func (s *Store) Edit(change func(*Stored)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rows {
+		change(r)
+	}
+}
+
+// Seize claims a row as another exporter would, whatever its state.
+func (s *Store) Seize(id int64, by string, lease time.Duration) {
+	s.Edit(func(r *Stored) {
+		if r.ID == id {
+			r.ClaimedBy, r.Expires = by, s.now().Add(lease)
+		}
+	})
+}
+
+// held is true while a claim holds the row.
+func (r *Stored) held(now time.Time) bool { return r.Expires.After(now) }
+
+// due is true when the row's due time has come.
+func (r *Stored) due(now time.Time) bool { return !r.Parked && !r.Due.After(now) }
+
+// unexported gives the operation's unexported rows, by ascending id. The caller holds
+// mu.
+func (s *Store) unexported() map[uuid.UUID][]*Stored {
+	pending := map[uuid.UUID][]*Stored{}
+	for _, r := range s.rows {
+		if !r.Exported {
+			pending[r.Operation] = append(pending[r.Operation], r)
+		}
+	}
+	return pending
+}
+
+// find gives the row with an id, nil if there is none. The caller holds mu.
+func (s *Store) find(id int64) *Stored {
+	i, ok := slices.BinarySearchFunc(s.rows, id, func(r *Stored, id int64) int { return int(r.ID - id) })
+	if !ok {
+		return nil
+	}
+	return s.rows[i]
+}
+
+// call runs a call's effect between the two looks of the store's Fault.
+func (s *Store) call(ctx context.Context, c Call, effect func()) error {
+	s.mu.Lock()
+	fault := s.fault
+	s.mu.Unlock()
+	if fault == nil {
+		fault = func(context.Context, Call, bool) error { return nil }
+	}
+	if err := fault(ctx, c, false); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	effect()
+	s.mu.Unlock()
+	return fault(ctx, c, true)
+}

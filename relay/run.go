@@ -1,0 +1,124 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"outboxrelay/envelope"
+)
+
+// SetScopes replaces the scopes that [Relay.Run] serves, also while it runs. A scope
+// that is taken out gets no new claims; what is in flight is finished.
+func (r *Relay) SetScopes(scopes []envelope.Scope) { r.scheduler.set(scopes) }
+
+// Run relays the events of its scopes until ctx ends. It then makes no further
+// claims, finishes what is in flight, and returns nil after at most the grace period;
+// what has no answer by then stays claimed until its lease ends. It waits for
+// whatever can heal and so never ends by itself. It must run only once at a time.
+func (r *Relay) Run(ctx context.Context) error {
+	inFlight, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	var workers sync.WaitGroup
+	for i := range r.cfg.Workers {
+		workers.Go(func() { r.work(ctx, inFlight, i) })
+	}
+	<-ctx.Done()
+	timer := time.AfterFunc(r.cfg.Grace, func() { giveUp(errGraceOver) })
+	defer timer.Stop()
+	workers.Wait()
+	giveUp(nil)
+	r.background.Wait()
+	return nil
+}
+
+var errGraceOver = errors.New("the grace period is over")
+
+// work makes claims and delivers them, one after the other, until ctx ends. Claims and
+// deliveries run under inFlight: cutting them short would leave rows claimed.
+func (r *Relay) work(ctx, inFlight context.Context, worker int) {
+	for {
+		r.pulse.idle(worker)
+		turn, ok := r.scheduler.next(ctx)
+		if !ok {
+			return
+		}
+		leave, ok := r.database.enter(ctx)
+		if !ok {
+			r.scheduler.later(turn, 0)
+			return
+		}
+		r.pulse.busy(worker)
+		claim, ok := r.take(inFlight, turn)
+		leave()
+		if ok && len(claim.Rows) > 0 {
+			r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
+			r.observer.Released(claim)
+		}
+	}
+}
+
+// take makes the claim of one turn and gives the turn back.
+func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
+	if err := r.sink.Ready(t.scope); err != nil {
+		r.observer.Trouble(Trouble{Kind: SinkTrouble, Scope: t.scope, Err: err})
+		r.scheduler.later(t, notReadyWait)
+		return Claim{}, false
+	}
+	claim, err := r.claim(ctx, t.scope, r.cfg.BatchRows)
+	if err != nil {
+		r.database.failed(err)
+		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: t.scope, Err: fmt.Errorf("claim: %w", err)})
+		r.scheduler.later(t, firstDatabaseWait)
+		return Claim{}, false
+	}
+	r.database.worked()
+	r.scheduler.claimed(t, claim)
+	return claim, true
+}
+
+// Health is what the probes ask about.
+type Health struct {
+	Scopes       int
+	DatabaseSeen time.Time // when the database last answered; zero if it never did
+	Database     error     // of the last call, nil if it worked
+	Stuck        time.Duration
+}
+
+// Health tells how the relay does, from memory. Stuck is for how long a worker has
+// made no step although nothing that it waits for may last that long; 0 is healthy.
+func (r *Relay) Health() Health {
+	seen, err := r.database.health()
+	longest := 2*r.cfg.Lease + r.cfg.Grace
+	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: r.pulse.stuck(longest)}
+}
+
+// pulse tells whether workers get on.
+type pulse struct {
+	start time.Time      // makes the times below monotonic
+	since []atomic.Int64 // nanoseconds after start of each worker's last step; 0 while it waits for a turn
+}
+
+func newPulse(workers int) *pulse {
+	return &pulse{start: time.Now(), since: make([]atomic.Int64, workers)}
+}
+
+func (p *pulse) idle(worker int) { p.since[worker].Store(0) }
+func (p *pulse) busy(worker int) { p.since[worker].Store(max(1, int64(time.Since(p.start)))) }
+
+// stuck is how long ago the slowest busy worker made a step, if that is more than
+// longest.
+func (p *pulse) stuck(longest time.Duration) time.Duration {
+	var most time.Duration
+	for i := range p.since {
+		if since := p.since[i].Load(); since != 0 {
+			most = max(most, time.Since(p.start)-time.Duration(since))
+		}
+	}
+	if most <= longest {
+		return 0
+	}
+	return most
+}

@@ -1,0 +1,186 @@
+package relay
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"outboxrelay/envelope"
+)
+
+const (
+	firstIdleWait    = 10 * time.Millisecond  // after a scope was found empty
+	firstBlockedWait = 100 * time.Millisecond // after due rows were seen but none could be taken
+	notReadyWait     = time.Second            // between two questions whether the sink can take a scope's events
+)
+
+// scheduler decides which scope is claimed next. Scopes wait in the order in which
+// they come due, so one with much work goes behind all others that are due after
+// each of its claims, and whatever capacity those leave is its own.
+//
+// A scope is out of the queue from next until one of the put calls: a relay makes
+// one claim of a scope at a time, while former claims of it are still being
+// published and settled.
+type scheduler struct {
+	poll time.Duration // longest wait of an idle scope
+
+	mu      sync.Mutex
+	scopes  map[envelope.Scope]*turn
+	queue   turnQueue
+	seq     uint64
+	changed chan struct{} // closed and replaced when the queue's head may be due earlier
+}
+
+// turn is one scope's place in the queue.
+type turn struct {
+	scope envelope.Scope
+	wait  time.Duration // the last idle wait; whoever took the turn out has it alone
+
+	// Guarded by scheduler.mu.
+	due     time.Time
+	seq     uint64 // first come, first served among equal due times
+	removed bool
+}
+
+func newScheduler(poll time.Duration) *scheduler {
+	return &scheduler{poll: poll, scopes: map[envelope.Scope]*turn{}, changed: make(chan struct{})}
+}
+
+// set replaces the scopes that are served. New ones are due at once; one that is
+// taken out gets no further turn.
+func (s *scheduler) set(scopes []envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keep := make(map[envelope.Scope]*turn, len(scopes))
+	for _, scope := range scopes {
+		if keep[scope] != nil {
+			continue // named twice
+		}
+		t, ok := s.scopes[scope]
+		if !ok {
+			t = &turn{scope: scope}
+			s.enqueue(t, time.Now())
+		}
+		keep[scope] = t
+	}
+	for scope, t := range s.scopes {
+		if _, ok := keep[scope]; !ok {
+			t.removed = true
+		}
+	}
+	s.scopes = keep
+}
+
+// next waits for a scope to come due and takes it out of the queue; ok is false when
+// ctx ended first. The caller gives the turn back with claimed, empty or later.
+func (s *scheduler) next(ctx context.Context) (t *turn, ok bool) {
+	for ctx.Err() == nil {
+		t, wait, changed := s.take()
+		if t != nil {
+			return t, true
+		}
+		sleep(ctx, wait, changed)
+	}
+	return nil, false
+}
+
+// take gives the first scope that is due, else how long until the first one is.
+func (s *scheduler) take() (t *turn, wait time.Duration, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.queue.Len() > 0 {
+		first := s.queue[0]
+		if first.removed {
+			heap.Pop(&s.queue)
+			continue
+		}
+		if wait = time.Until(first.due); wait > 0 {
+			return nil, wait, s.changed
+		}
+		heap.Pop(&s.queue)
+		return first, 0, nil
+	}
+	return nil, time.Hour, s.changed
+}
+
+// claimed gives a turn back after a claim, and decides when the scope is looked at
+// again: at once if rows were found or moved out of the way, else after growing
+// waits up to the poll interval.
+func (s *scheduler) claimed(t *turn, c Claim) {
+	if len(c.Rows) > 0 || c.Pushed > 0 {
+		t.wait = 0
+		s.put(t, 0)
+		return
+	}
+	first := firstIdleWait
+	if c.Seen > 0 {
+		// Looking at blocked rows costs more than looking at none.
+		first = firstBlockedWait
+	}
+	t.wait = min(max(t.wait*2, first), s.poll)
+	s.put(t, t.wait)
+}
+
+// later gives a turn back unused.
+func (s *scheduler) later(t *turn, wait time.Duration) { s.put(t, wait) }
+
+func (s *scheduler) put(t *turn, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.removed {
+		s.enqueue(t, time.Now().Add(wait))
+	}
+}
+
+// enqueue adds a turn and wakes whoever waits. The caller holds mu.
+func (s *scheduler) enqueue(t *turn, due time.Time) {
+	s.seq++
+	t.due, t.seq = due, s.seq
+	heap.Push(&s.queue, t)
+	if s.queue[0] == t {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+// size is how many scopes are served.
+func (s *scheduler) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.scopes)
+}
+
+// turnQueue is a container/heap of turns, the earliest due first.
+type turnQueue []*turn
+
+func (q turnQueue) Len() int { return len(q) }
+func (q turnQueue) Less(i, j int) bool {
+	if q[i].due.Equal(q[j].due) {
+		return q[i].seq < q[j].seq
+	}
+	return q[i].due.Before(q[j].due)
+}
+func (q turnQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *turnQueue) Push(x any)   { *q = append(*q, x.(*turn)) }
+func (q *turnQueue) Pop() any {
+	old := *q
+	last := len(old) - 1
+	t := old[last]
+	old[last] = nil
+	*q = old[:last]
+	return t
+}
+
+// sleep waits for d, or less when wake is closed; false when ctx ended.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

@@ -1,0 +1,41 @@
+package relay
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	// maxToken is what claimed_by holds, in characters.
+	maxToken  = 255
+	nonceSize = 16 // hexadecimal digits
+)
+
+// newToken is a claim token: the worker's id for people to read, and a nonce that
+// makes it new for each claim. The id alone would not be a fence: it is the same
+// after a restart. An id that is too long for the column is cut.
+func newToken(worker string) string {
+	var nonce [nonceSize / 2]byte
+	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
+	id := []rune(worker)
+	if most := maxToken - 1 - nonceSize; len(id) > most {
+		id = id[:most]
+	}
+	return string(id) + "/" + hex.EncodeToString(nonce[:])
+}
+
+// isToken reports whether claimed_by has the form of a relay's token.
+func isToken(claimedBy string) bool {
+	_, nonce, ok := cutLast(claimedBy, "/")
+	_, err := hex.DecodeString(nonce)
+	return ok && len(nonce) == nonceSize && err == nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}

@@ -1,0 +1,21 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// OpenWith is Open with time-outs of calls, and of their statements on the server, as
+// given, that looks for the supporting index before each claim.
+func OpenWith(cfg Config, call, server time.Duration) (*Store, error) {
+	return open(cfg, timings{call: call, server: server})
+}
+
+// Indexed is whether the next claim will use the supporting index.
+func (s *Store) Indexed(ctx context.Context) (bool, error) { return s.indexed(ctx) }
+
+// Frame is the statement that each transaction begins with.
+func (s *Store) Frame() string { return s.sql.frame }
+
+// ClaimText is the claim statement.
+func (s *Store) ClaimText(rows int, indexed bool) string { return s.claimText(rows, indexed) }

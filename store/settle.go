@@ -1,0 +1,179 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"outboxrelay/relay"
+)
+
+const (
+	settleTries = 5
+	settlePause = 20 * time.Millisecond // times a random 0.5 to 1.5, between tries
+)
+
+// Settle implements [relay.Store]. Deadlocks are tried again here.
+func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	for try := 1; ; try++ {
+		results, err := s.settle(ctx, claim, verdicts)
+		if err == nil || !retriable(err) || try == settleTries {
+			return results, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Duration(float64(settlePause) * (0.5 + rand.Float64()))):
+		}
+	}
+}
+
+func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	set := newSettlement(verdicts)
+	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
+		if len(set.marks) > 0 {
+			b.Queue(s.sql.mark, set.marks, claim.Token).Query(set.marked(relay.Written))
+		}
+		if len(set.ids) > 0 {
+			b.Queue(s.sql.release, set.ids, claim.Token, set.delays, set.errors, set.refunds).Query(set.released)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("settle claim: %w", err)
+	}
+	if len(set.ids) > 0 {
+		s.walks.forget(claim.Scope)
+	}
+	if missing := set.missing(); len(missing) > 0 {
+		if err := s.settleLost(ctx, claim, set, missing); err != nil {
+			return nil, fmt.Errorf("settle lost claim: %w", err)
+		}
+	}
+	return set.results, nil
+}
+
+// settleLost deals with rows that the claim no longer held: delivered ones are marked
+// if nobody did, and a claim of ours that somebody's late mark left on an exported row
+// is taken off.
+func (s *Store) settleLost(ctx context.Context, claim relay.Claim, set *settlement, missing []int64) error {
+	ids, operations, created := set.undecided()
+	return s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
+		if len(ids) > 0 {
+			b.Queue(s.sql.markLate, ids, operations, created).Query(set.marked(relay.MarkedLate))
+		}
+		b.Queue(s.sql.clear, missing, claim.Token)
+	})
+}
+
+// settlement is a set of verdicts in the form that the statements take, and what came
+// of them. Ids ascend, so that two settlements lock in the same order.
+type settlement struct {
+	verdicts []relay.Verdict
+	results  []relay.Result
+	index    map[int64]int
+
+	marks   []int64
+	ids     []int64 // of the rows that are given up; the following belong to them
+	delays  []*float64
+	errors  []*string
+	refunds []int32
+}
+
+func newSettlement(verdicts []relay.Verdict) *settlement {
+	set := &settlement{
+		verdicts: verdicts, results: make([]relay.Result, len(verdicts)), index: make(map[int64]int, len(verdicts)),
+	}
+	order := make([]int, len(verdicts))
+	for i := range verdicts {
+		order[i] = i
+		set.index[verdicts[i].Row.ID] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Compare(verdicts[a].Row.ID, verdicts[b].Row.ID)
+	})
+	for _, i := range order {
+		set.add(&verdicts[i])
+	}
+	return set
+}
+
+func (set *settlement) add(v *relay.Verdict) {
+	if v.Exported {
+		set.marks = append(set.marks, v.Row.ID)
+		return
+	}
+	var delay *float64
+	if v.Wait != relay.KeepDue {
+		d := seconds(v.Wait)
+		if v.Wait == relay.Park {
+			d = infinity
+		}
+		delay = &d
+	}
+	var text *string
+	if v.Error != "" {
+		text = &v.Error
+	}
+	var refund int32
+	if v.Refund {
+		refund = 1
+	}
+	set.ids = append(set.ids, v.Row.ID)
+	set.delays = append(set.delays, delay)
+	set.errors = append(set.errors, text)
+	set.refunds = append(set.refunds, refund)
+}
+
+// marked reads the answer of mark or mark_late.
+func (set *settlement) marked(status relay.Status) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var id int64
+		var lag float64
+		_, err := pgx.ForEachRow(rows, []any{&id, &lag}, func() error {
+			set.results[set.index[id]] = relay.Result{Status: status, Lag: duration(lag)}
+			return nil
+		})
+		return err
+	}
+}
+
+// released reads the answer of release.
+func (set *settlement) released(rows pgx.Rows) error {
+	var id int64
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+		set.results[set.index[id]] = relay.Result{Status: relay.Written}
+		return nil
+	})
+	return err
+}
+
+// missing is the rows that no statement has changed so far.
+func (set *settlement) missing() (ids []int64) {
+	for i, v := range set.verdicts {
+		if set.results[i].Status == relay.Lost {
+			ids = append(ids, v.Row.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// undecided is the delivered ones among the missing.
+func (set *settlement) undecided() (ids []int64, operations []uuid.UUID, created []pgtype.Timestamptz) {
+	for _, id := range set.marks {
+		i := set.index[id]
+		if set.results[i].Status == relay.Lost {
+			row := set.verdicts[i].Row
+			ids, operations = append(ids, id), append(operations, row.OperationID)
+			created = append(created, timestamp(row.CreatedAt))
+		}
+	}
+	return ids, operations, created
+}

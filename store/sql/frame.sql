@@ -1,0 +1,12 @@
+-- Begins the work of a transaction: its scope for row security, its time limit, and
+-- guards against plans that read a whole scope. All settings end with the transaction,
+-- so nothing leaks through a connection pool.
+--
+-- $1 scope  $2 statement time-out in milliseconds
+select set_config('aksara.current_tenant_id', $1, true),
+       set_config('statement_timeout', $2, true),
+       set_config('jit', 'off', true),
+       set_config('enable_seqscan', 'off', true),
+       set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true)

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// mostPayload is the largest payload text that is read, in bytes. A column of 64 KiB
+// can unfold to far more, since jsonb keeps 1e100000 in a few bytes.
+const mostPayload = 64 << 20
+
+// statements holds the store's SQL, made once for one schema.
+type statements struct {
+	schema string // quoted
+	claim  *template.Template
+
+	frame, mark, markLate, release, clear, status, namespaces string
+}
+
+func newStatements(schema string) statements {
+	all := template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
+	s := statements{schema: pgx.Identifier{schema}.Sanitize(), claim: all.Lookup("claim.sql")}
+	text := func(name string) string {
+		return render(all.Lookup(name), map[string]any{"Schema": s.schema})
+	}
+	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
+	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
+	s.namespaces = text("namespaces.sql")
+	return s
+}
+
+// claimText is the claim statement for at most that many rows.
+func (s statements) claimText(rows int, indexed bool) string {
+	return render(s.claim, map[string]any{
+		"Schema": s.schema, "Limit": rows, "Indexed": indexed, "MostBytes": mostPayload,
+	})
+}
+
+func render(t *template.Template, data any) string {
+	var b strings.Builder
+	if err := t.Execute(&b, data); err != nil {
+		panic(fmt.Sprintf("store: statement %s: %v", t.Name(), err)) // the files are part of the program
+	}
+	return b.String()
+}

@@ -1,0 +1,81 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+)
+
+// backdate gives a scope's rows due times in the order of their ids, some time ago.
+func (f *fixture) backdate(t *testing.T, scope envelope.Scope) {
+	t.Helper()
+	f.exec(t, `update aksara_operation_outbox set next_attempt_at = '2026-01-01'::timestamptz + id * interval '1 second'
+		where tenant_scope = $1`, scope.Stored())
+}
+
+// A row that becomes due before the place that a drain has reached is found all the
+// same, long before the drain's end.
+func TestEarlierRowsAreFoundDuringADrain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		const most = 17 // the claims between two walks over everything, and that one
+		scope := tenant(t, "acme")
+		f.fill(t, scope, 400, 1)
+		f.backdate(t, scope)
+		req := request(scope)
+		req.Rows = 10
+		f.settle(t, f.claimWith(t, req), relay.Verdict{Exported: true})
+		early := f.fill(t, scope, 1, 1)[0][0]
+		f.exec(t, "update aksara_operation_outbox set next_attempt_at = '2025-01-01' where id = $1", early)
+		for i := 1; ; i++ {
+			claim := f.claimWith(t, req)
+			if len(claim.Rows) != 10 {
+				t.Fatalf("claim %d of a long drain has %d rows, want 10", i, len(claim.Rows))
+			}
+			f.settle(t, claim, relay.Verdict{Exported: true})
+			if slices.Contains(ids(claim), early) {
+				break
+			}
+			if i == most {
+				t.Fatalf("not found by %d claims", i)
+			}
+		}
+	})
+}
+
+func TestEarlierRowsAreFoundAfterADrain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		scope := tenant(t, "acme")
+		f.fill(t, scope, 35, 1)
+		f.backdate(t, scope)
+		req := request(scope)
+		req.Rows = 10
+		f.settle(t, f.claimWith(t, req), relay.Verdict{Exported: true})
+		early := f.fill(t, scope, 1, 1)[0][0]
+		f.exec(t, "update aksara_operation_outbox set next_attempt_at = '2025-01-01' where id = $1", early)
+		if got := f.drain(t, scope, 10); len(got) != 26 || got[25] != early {
+			t.Errorf("drained %d, want 26 rows with %d as the last", got, early)
+		}
+	})
+}
+
+// Rows that are given back due are the next claim's, wherever the drain is.
+func TestReturnedRowsAreFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		scope := tenant(t, "acme")
+		f.fill(t, scope, 100, 1)
+		f.backdate(t, scope)
+		req := request(scope)
+		req.Rows = 10
+		first := f.claimWith(t, req)
+		f.claimWith(t, req)
+		f.settle(t, first, relay.Verdict{Wait: relay.KeepDue, Refund: true})
+		if got := ids(f.claimWith(t, req)); !slices.Equal(got, ids(first)) {
+			t.Errorf("claimed %d, want %d again", got, ids(first))
+		}
+	})
+}
