@@ -104,9 +104,8 @@ func (s *Sink) end(this *send) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.sends, this); len(s.sends) == 0 {
-		s.answered.Broadcast()
-	}
+	delete(s.sends, this)
+	s.answered.Broadcast()
 }
 
 // waiting is for how long the oldest unanswered one of some sends has waited. which is

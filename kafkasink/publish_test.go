@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -234,7 +235,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestRefusedBatchIsNoFaultOfItsEvents: nothing of it was written, and nothing behind it is sent before it.
+// TestRefusedBatch: nothing of it was written, and nothing behind it is sent before it.
 func TestRefusedBatch(t *testing.T) {
 	t.Parallel()
 	for name, class := range map[string]relay.Class{
@@ -255,4 +256,32 @@ func TestRefusedBatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNotEnoughReplicas: the client tries again until the delivery time-out, and no event of an operation passes another.
+func TestNotEnoughReplicas(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 1, nil)
+	cfg := config(broker.Broker, topic)
+	cfg.DeliveryTimeout = impatient
+	sink := openReady(t, cfg, quick())
+	operation := uuid.New()
+	events := []envelope.Event{event(t, operation, 1, 10), event(t, operation, 2, 10)}
+	short := kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: 2}
+	broker.Cluster.Fault(short)
+	publish(t, sink, events...).wantAll(relay.Delivered)
+
+	short.Count = -1
+	fault := broker.Cluster.Fault(short)
+	events[0], events[1] = event(t, operation, 3, 10), event(t, operation, 4, 10)
+	publish(t, sink, events...).wantAll(relay.Environment)
+	fault.Remove()
+	wantReady(t, sink)
+	publish(t, sink, events...).wantAll(relay.Delivered)
+	var want []string
+	for version := range 4 {
+		want = append(want, fmt.Sprintf("%s:%d", operation, version+1))
+	}
+	checkTopic(t, broker.Broker, topic, want)
 }

@@ -42,7 +42,30 @@ func (s *Sink) replace(ctx context.Context) {
 	s.ended.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
 		defer cancel()
-		_ = old.Flush(ctx) // what is left after the time-out is unknown
-		old.Close()
+		s.drain(ctx, old)
+		old.Close() // what has no answer yet is unknown
 	})
+}
+
+// drain waits until all that was sent through a client is answered, or ctx ends.
+func (s *Sink) drain(ctx context.Context, through *client) {
+	stop := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.answered.Broadcast()
+	})
+	defer stop()
+	holds := func() bool {
+		for w := range s.sends {
+			if w.client == through {
+				return true
+			}
+		}
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ctx.Err() == nil && holds() {
+		s.answered.Wait()
+	}
 }

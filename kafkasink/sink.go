@@ -43,7 +43,7 @@ type Sink struct {
 	mu       sync.Mutex
 	client   *client
 	sends    map[*send]struct{} // those with unanswered events
-	answered *sync.Cond         // of mu: there are no such sends
+	answered *sync.Cond         // of mu: there is one less
 }
 
 var _ relay.Sink = (*Sink)(nil)

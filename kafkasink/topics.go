@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // topics knows the settings of the topics in use. A topic that is asked for first
@@ -102,10 +104,13 @@ func (t *topics) watch(ctx context.Context, client func() *client, looked func()
 }
 
 // refresh looks once, and reports whether all is well.
-func (t *topics) refresh(ctx context.Context, client *client, looked func()) (well bool) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.pace.ask, fmt.Errorf("no broker answered in %s", t.pace.ask))
+func (t *topics) refresh(parent context.Context, client *client, looked func()) (well bool) {
+	ctx, cancel := context.WithTimeoutCause(parent, t.pace.ask, fmt.Errorf("no broker answered in %s", t.pace.ask))
 	defer cancel()
 	read, err := readTopics(ctx, client.Client, t.names())
+	if parent.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
+		return false // it was cut off: the sink ends, or another client has taken this one's place
+	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), cmp.Or(client.whyOffline(), err))
 	}

@@ -27,10 +27,11 @@ type answers struct {
 	errs []error // per row; errNoAnswer until it is answered
 	open int
 	all  chan struct{} // closed when every row is answered
+	news chan struct{} // holds something after an answer came
 }
 
 func newAnswers(n int) *answers {
-	a := &answers{errs: make([]error, n), open: n, all: make(chan struct{})}
+	a := &answers{errs: make([]error, n), open: n, all: make(chan struct{}), news: make(chan struct{}, 1)}
 	for i := range a.errs {
 		a.errs[i] = errNoAnswer
 	}
@@ -47,6 +48,10 @@ func (a *answers) set(i int, err error) {
 	a.errs[i] = err
 	if a.open--; a.open == 0 {
 		close(a.all)
+	}
+	select {
+	case a.news <- struct{}{}:
+	default:
 	}
 }
 
@@ -176,18 +181,22 @@ func (r *Relay) settleNew(ctx context.Context, claim Claim, a *answers, before [
 // markLate waits for what is still open after the lease and marks what turns out to
 // be delivered. Anything else is no longer this claim's to write.
 func (r *Relay) markLate(ctx context.Context, claim Claim, a *answers, known []error) {
-	select {
-	case <-a.all:
-	case <-ctx.Done():
-	}
-	now := a.snapshot()
-	var late []Verdict
-	for i := range claim.Rows {
-		if ClassOf(known[i]) == Unknown && ClassOf(now[i]) == Delivered {
-			late = append(late, Verdict{Row: &claim.Rows[i], Exported: true})
+	for all := false; !all && ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-a.news:
 		}
+		all = r.wait(ctx, a, settleEvery) // others may follow
+		now := a.snapshot()
+		var late []Verdict
+		for i := range claim.Rows {
+			if ClassOf(known[i]) == Unknown && ClassOf(now[i]) == Delivered {
+				late = append(late, Verdict{Row: &claim.Rows[i], Exported: true})
+			}
+		}
+		r.settle(ctx, claim, late, func() {})
+		known = now
 	}
-	r.settle(ctx, claim, late, func() {})
 }
 
 // settle writes verdicts, and tries again until the store takes them or ctx ends: a

@@ -1,21 +1,14 @@
 package relay
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
 
-const (
-	// behindParked is when a row behind a parked one is looked at again. Not never: at
-	// infinity nothing would find it after somebody ended the parking by hand.
-	behindParked = 24 * time.Hour
-
-	// maxErrorChars is what last_error holds: characters, not bytes.
-	maxErrorChars = 2000
-)
+// behindParked is when a row behind a parked one is looked at again. Not never: at
+// infinity nothing would find it after somebody ended the parking by hand.
+const behindParked = 24 * time.Hour
 
 // policy turns the answers of a sink into verdicts. It is the one place that knows
 // what each class of answer writes.
@@ -93,16 +86,10 @@ func growing(first, longest time.Duration, n int) time.Duration {
 	return min(d, longest)
 }
 
-// errorText makes an error's text storable: valid UTF-8 without NUL, at most 2,000
-// characters, never empty. One that Postgres refuses would keep its row claimed.
+// errorText makes an error's text storable, and never empty.
 func errorText(err error) string {
-	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
-	if text == "" {
-		return "an error without a text"
+	if text := StoredText(err.Error()); text != "" {
+		return text
 	}
-	if utf8.RuneCountInString(text) > maxErrorChars {
-		text = string([]rune(text)[:maxErrorChars])
-	}
-	return text
+	return "an error without a text"
 }

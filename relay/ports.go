@@ -92,9 +92,9 @@ type Sink interface {
 	// order, and once one of them was not delivered, no later one of its operation is
 	// sent by this call: those are answered with [NotAttempted].
 	//
-	// ctx ends when the relay gives up on the answers; an event must not be reported
-	// as failed for that reason unless it certainly was not sent. The events and
-	// their bytes must not be changed.
+	// ctx ends when the relay gives up on the answers, and Publish then returns soon:
+	// [Relay.Run] waits for it. An event must not be reported as failed for that reason
+	// unless it certainly was not sent. The events and their bytes must not be changed.
 	Publish(ctx context.Context, events []envelope.Event, answer func(i int, err error))
 }
 

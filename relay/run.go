@@ -98,7 +98,7 @@ func (r *Relay) Health() Health {
 // pulse tells whether workers get on.
 type pulse struct {
 	start time.Time      // makes the times below monotonic
-	since []atomic.Int64 // nanoseconds after start of each worker's last step; 0 while it waits for a turn
+	since []atomic.Int64 // each worker's last step, in nanoseconds after start, plus 1; 0 while it waits for a turn
 }
 
 func newPulse(workers int) *pulse {
@@ -106,7 +106,7 @@ func newPulse(workers int) *pulse {
 }
 
 func (p *pulse) idle(worker int) { p.since[worker].Store(0) }
-func (p *pulse) busy(worker int) { p.since[worker].Store(max(1, int64(time.Since(p.start)))) }
+func (p *pulse) busy(worker int) { p.since[worker].Store(1 + int64(time.Since(p.start))) }
 
 // stuck is how long ago the slowest busy worker made a step, if that is more than
 // longest.
@@ -114,7 +114,7 @@ func (p *pulse) stuck(longest time.Duration) time.Duration {
 	var most time.Duration
 	for i := range p.since {
 		if since := p.since[i].Load(); since != 0 {
-			most = max(most, time.Since(p.start)-time.Duration(since))
+			most = max(most, time.Since(p.start)-time.Duration(since-1))
 		}
 	}
 	if most <= longest {

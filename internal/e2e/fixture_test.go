@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -212,13 +211,4 @@ func tenant(t *testing.T, id string) envelope.Scope {
 		t.Fatal(err)
 	}
 	return scope
-}
-
-func atoi(t *testing.T, text string) int {
-	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

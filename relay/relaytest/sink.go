@@ -23,6 +23,7 @@ type Sink struct {
 	Unready func(envelope.Scope) error
 
 	mu        sync.Mutex
+	sends     int
 	delivered []envelope.Event
 }
 
@@ -38,7 +39,13 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 
 // Publish implements [relay.Sink].
 func (s *Sink) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
-	send := &Send{Events: events, sink: s, answer: answer, answered: make([]bool, len(events)), errs: make([]error, len(events))}
+	s.mu.Lock()
+	s.sends++
+	send := &Send{
+		N: s.sends, Events: events, sink: s, answer: answer,
+		answered: make([]bool, len(events)), errs: make([]error, len(events)),
+	}
+	s.mu.Unlock()
 	if s.Handle == nil {
 		send.Rest(nil)
 		return
@@ -59,8 +66,16 @@ func (s *Sink) arrive(event envelope.Event) {
 	s.delivered = append(s.delivered, event)
 }
 
+// Sends is how often Publish was called.
+func (s *Sink) Sends() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sends
+}
+
 // Send is one Publish. It is safe for concurrent use.
 type Send struct {
+	N      int // 1 for the sink's first
 	Events []envelope.Event
 
 	sink   *Sink

@@ -3,7 +3,6 @@ package relaytest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,11 +45,11 @@ func (r Stored) String() string {
 // Store is an outbox in memory. The zero value is empty and ready to use. It is safe
 // for concurrent use.
 type Store struct {
-	mu     sync.Mutex
-	rows   []*Stored // by ascending ID
-	lastID int64
-	ahead  time.Duration // of the store's clock before the process's
-	fault  Fault
+	mu    sync.Mutex
+	rows  []*Stored           // row n is at n-1
+	last  map[uuid.UUID]int64 // version of each operation
+	ahead time.Duration       // of the store's clock before the process's
+	fault Fault
 }
 
 var _ Outbox = (*Store)(nil)
@@ -98,17 +97,14 @@ func (s *Store) Pass(d time.Duration) {
 func (s *Store) Add(namespace string, scope envelope.Scope, operation uuid.UUID, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var version int64
-	for _, r := range s.rows {
-		if r.Operation == operation {
-			version = r.Version
-		}
+	if s.last == nil {
+		s.last = map[uuid.UUID]int64{}
 	}
 	for range n {
-		version++
-		s.lastID++
+		s.last[operation]++
+		version := s.last[operation]
 		s.rows = append(s.rows, &Stored{
-			ID: s.lastID, Namespace: namespace, Scope: scope, Operation: operation, Version: version,
+			ID: int64(len(s.rows) + 1), Namespace: namespace, Scope: scope, Operation: operation, Version: version,
 			Type: "aksara.operation.transition", Payload: payload(operation, version),
 			Created: s.now().Truncate(time.Microsecond), Due: s.now(),
 		})
@@ -171,11 +167,10 @@ func (s *Store) unexported() map[uuid.UUID][]*Stored {
 
 // find gives the row with an id, nil if there is none. The caller holds mu.
 func (s *Store) find(id int64) *Stored {
-	i, ok := slices.BinarySearchFunc(s.rows, id, func(r *Stored, id int64) int { return int(r.ID - id) })
-	if !ok {
+	if id < 1 || id > int64(len(s.rows)) {
 		return nil
 	}
-	return s.rows[i]
+	return s.rows[id-1]
 }
 
 // call runs a call's effect between the two looks of the store's Fault.

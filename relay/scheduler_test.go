@@ -1,0 +1,292 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"outboxrelay/envelope"
+)
+
+var (
+	foundRows  = Claim{Rows: make([]Row, 1), Seen: 1}
+	foundNone  = Claim{}
+	onlyPushed = Claim{Seen: 1, Pushed: 1}
+	blocked    = Claim{Seen: 1}
+)
+
+func testScope(t *testing.T, id string) envelope.Scope {
+	t.Helper()
+	scope, err := envelope.Tenant(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scope
+}
+
+// mustNext takes the next turn.
+func mustNext(t *testing.T, s *scheduler) *turn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+	defer cancel()
+	turn, ok := s.next(ctx)
+	if !ok {
+		t.Fatal("no turn in 1,000 hours")
+	}
+	return turn
+}
+
+// nothingDue checks that no turn comes within a time.
+func nothingDue(t *testing.T, s *scheduler, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if turn, ok := s.next(ctx); ok {
+		t.Fatalf("%s has a turn, want none", turn.scope)
+	}
+}
+
+func TestSchedulerIsFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const few = 50
+		busy := testScope(t, "busy")
+		scopes := []envelope.Scope{busy}
+		for i := range few {
+			scopes = append(scopes, testScope(t, fmt.Sprint("few-", i)))
+		}
+		s := newScheduler(DefaultPollInterval)
+		s.set(scopes)
+		for round := range 3 {
+			var had []envelope.Scope
+			for range few + 1 {
+				turn := mustNext(t, s)
+				had = append(had, turn.scope)
+				s.claimed(turn, foundRows)
+			}
+			for _, scope := range scopes {
+				if n := count(had, scope); n != 1 {
+					t.Errorf("round %d: %s had %d turns, want one", round, scope, n)
+				}
+			}
+		}
+		// An event that comes while others work is due in its place among them.
+		late := testScope(t, "late")
+		s.set(append(scopes, late))
+		for turns := 1; ; turns++ {
+			turn := mustNext(t, s)
+			s.claimed(turn, foundRows)
+			if turn.scope == late {
+				break
+			}
+			if turns > few+1 {
+				t.Fatalf("%s had no turn within a round", late)
+			}
+		}
+	})
+}
+
+func count(list []envelope.Scope, scope envelope.Scope) (n int) {
+	for _, s := range list {
+		if s == scope {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSchedulerConservesWork: what others leave goes to the one that has work, at once.
+func TestSchedulerConservesWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy, idle := testScope(t, "busy"), testScope(t, "idle")
+		s := newScheduler(DefaultPollInterval)
+		s.set([]envelope.Scope{busy, idle})
+		start, turns := time.Now(), 0
+		for range 1000 {
+			turn := mustNext(t, s)
+			if turn.scope == busy {
+				turns++
+				s.claimed(turn, foundRows)
+			} else {
+				s.claimed(turn, foundNone)
+			}
+		}
+		if took := time.Since(start); took != 0 || turns != 999 {
+			t.Errorf("%d of 1,000 turns were the busy scope's, in %s; want all but one, without waiting", turns, took)
+		}
+	})
+}
+
+func TestSchedulerWaits(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name   string
+		poll   time.Duration
+		claims []Claim
+		want   []time.Duration // before the turn after each claim
+	}{
+		{"idle", 250 * ms, []Claim{foundNone, foundNone, foundNone, foundNone, foundNone, foundNone, foundNone},
+			[]time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 250 * ms, 250 * ms}},
+		{"blocked", 250 * ms, []Claim{blocked, blocked, blocked}, []time.Duration{100 * ms, 200 * ms, 250 * ms}},
+		{"idle, then blocked", time.Second, []Claim{foundNone, foundNone, blocked, blocked, foundNone},
+			[]time.Duration{10 * ms, 20 * ms, 100 * ms, 200 * ms, 400 * ms}},
+		{"work begins again", 250 * ms, []Claim{foundNone, foundNone, foundRows, foundNone, onlyPushed, foundNone},
+			[]time.Duration{10 * ms, 20 * ms, 0, 10 * ms, 0, 10 * ms}},
+		{"short poll interval", 5 * ms, []Claim{foundNone, blocked, foundNone}, []time.Duration{5 * ms, 5 * ms, 5 * ms}},
+		{"long poll interval", time.Hour, []Claim{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
+			[]time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms, 2560 * ms, 5120 * ms}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newScheduler(c.poll)
+				s.set([]envelope.Scope{testScope(t, "a")})
+				turn := mustNext(t, s)
+				for i, claim := range c.claims {
+					at := time.Now()
+					s.claimed(turn, claim)
+					turn = mustNext(t, s)
+					if waited := time.Since(at); waited != c.want[i] {
+						t.Errorf("after claim %d the scope waited %s, want %s", i, waited, c.want[i])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestSchedulerSet(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		name string
+		do   func(t *testing.T, s *scheduler, a, b envelope.Scope)
+	}
+	for _, c := range []step{
+		{"taken out while in the queue", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			s.set([]envelope.Scope{b})
+			if turn := mustNext(t, s); turn.scope != b {
+				t.Errorf("%s has a turn after it was taken out", turn.scope)
+			}
+			nothingDue(t, s, time.Hour)
+		}},
+		{"taken out during its turn", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			turn := mustNext(t, s)
+			s.set([]envelope.Scope{b})
+			s.claimed(turn, foundRows)
+			if turn := mustNext(t, s); turn.scope != b {
+				t.Errorf("%s has a turn after it was taken out", turn.scope)
+			}
+			nothingDue(t, s, time.Hour)
+		}},
+		{"back while in the queue", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			s.set([]envelope.Scope{b})
+			s.set([]envelope.Scope{b, a})
+			if first, second := mustNext(t, s), mustNext(t, s); first.scope != b || second.scope != a {
+				t.Errorf("turns are of %s and %s, want %s and %s", first.scope, second.scope, b, a)
+			}
+			nothingDue(t, s, time.Hour)
+		}},
+		{"back during its turn", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			old := mustNext(t, s)
+			s.set([]envelope.Scope{b})
+			s.set([]envelope.Scope{b, a})
+			s.claimed(old, foundRows)
+			if first, second := mustNext(t, s), mustNext(t, s); first.scope != b || second.scope != a {
+				t.Errorf("turns are of %s and %s, want %s and %s", first.scope, second.scope, b, a)
+			}
+			nothingDue(t, s, time.Hour)
+		}},
+		{"kept ones keep their place", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			s.claimed(mustNext(t, s), foundNone) // a waits 10 ms
+			mustNext(t, s)                       // b is out
+			s.set([]envelope.Scope{a, b})
+			nothingDue(t, s, firstIdleWait-time.Millisecond)
+			if turn := mustNext(t, s); turn.scope != a {
+				t.Errorf("%s has a turn, want %s", turn.scope, a)
+			}
+			nothingDue(t, s, time.Hour)
+		}},
+		{"named twice", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			c := testScope(t, "c")
+			s.set([]envelope.Scope{c, c})
+			if s.size() != 1 {
+				t.Errorf("%d scopes are served, want 1", s.size())
+			}
+			mustNext(t, s)
+			nothingDue(t, s, time.Hour)
+		}},
+		{"none", func(t *testing.T, s *scheduler, a, b envelope.Scope) {
+			s.set(nil)
+			nothingDue(t, s, 1000*time.Hour)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a, b := testScope(t, "a"), testScope(t, "b")
+				s := newScheduler(DefaultPollInterval)
+				s.set([]envelope.Scope{a, b})
+				c.do(t, s, a, b)
+			})
+		})
+	}
+}
+
+// TestSchedulerWakes: whoever waits takes a turn at the instant at which it comes due.
+func TestSchedulerWakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 4
+		s := newScheduler(time.Hour)
+		start := time.Now()
+		var mu sync.Mutex
+		took := map[string]time.Duration{}
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() {
+				turn := mustNext(t, s)
+				mu.Lock()
+				defer mu.Unlock()
+				took[turn.scope.String()] = time.Since(start)
+			})
+		}
+		synctest.Wait()
+		late := &turn{scope: testScope(t, "late")}
+		s.later(late, time.Minute)
+		time.Sleep(time.Second)
+		s.set([]envelope.Scope{testScope(t, "a"), testScope(t, "b")})
+		synctest.Wait()
+		sooner := &turn{scope: testScope(t, "sooner")}
+		s.later(sooner, time.Second)
+		all.Wait()
+		want := map[string]time.Duration{
+			`tenant "a"`: time.Second, `tenant "b"`: time.Second, `tenant "sooner"`: 2 * time.Second, `tenant "late"`: time.Minute,
+		}
+		for scope, at := range want {
+			if took[scope] != at {
+				t.Errorf("%s had its turn at %s, want %s", scope, took[scope], at)
+			}
+		}
+	})
+}
+
+// TestSchedulerKeepsTurns: a turn that nobody could use, because all ended, is not lost
+// to whoever comes next.
+func TestSchedulerKeepsTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(DefaultPollInterval)
+		s.set([]envelope.Scope{testScope(t, "a")})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, ok := s.next(ended); ok {
+			t.Error("a turn was given under an ended context")
+		}
+		mustNext(t, s)
+	})
+}
