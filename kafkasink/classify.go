@@ -42,6 +42,10 @@ func classOf(err error) relay.Class {
 		errors.Is(err, kerr.UnsupportedForMessageFormat):
 		return relay.Failed
 
+	// The broker stumbled, perhaps over this very batch: the waits grow.
+	case errors.Is(err, kerr.UnknownServerError):
+		return relay.Failed
+
 	// Not written, as far as the client knows: it enforces these limits only on records
 	// that were never sent or whose last request was refused. An earlier request that lost
 	// its answer may have been written; sending again then makes a duplicate.

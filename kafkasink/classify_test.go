@@ -59,7 +59,7 @@ func TestClassOf(t *testing.T) {
 		{kerr.NotEnoughReplicasAfterAppend, relay.Environment, "brokers are missing; it may come twice"},
 		{kerr.RequestTimedOut, relay.Environment, "a slow broker; it may come twice"},
 		{kerr.KafkaStorageError, relay.Environment, "a broker's disk"},
-		{kerr.UnknownServerError, relay.Environment, "a broker's fault"},
+		{kerr.UnknownServerError, relay.Failed, "perhaps the batch's fault: the waits must grow"},
 		{kerr.UnknownTopicOrPartition, relay.Environment, "heals when the topic is created"},
 		{kerr.UnknownTopicID, relay.Environment, "the topic was deleted"},
 		{kerr.InvalidTopicException, relay.Environment, "the topic's name is refused"},

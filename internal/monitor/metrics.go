@@ -107,7 +107,9 @@ func (m *Metrics) Published(_ relay.Claim, took time.Duration) { m.publish.Obser
 func (m *Metrics) Settled(_ relay.Claim, verdicts []relay.Verdict, results []relay.Result, took time.Duration) {
 	m.settle.Observe(took.Seconds())
 	for i, v := range verdicts {
-		m.events.WithLabelValues(outcome(v, results[i])).Inc()
+		if o := outcome(v, results[i]); o != "" {
+			m.events.WithLabelValues(o).Inc()
+		}
 		if v.Exported && results[i].Status != relay.Lost {
 			m.lag.Observe(results[i].Lag.Seconds())
 		}
@@ -117,8 +119,11 @@ func (m *Metrics) Settled(_ relay.Claim, verdicts []relay.Verdict, results []rel
 // Released implements [relay.Observer].
 func (m *Metrics) Released(c relay.Claim) { m.inFlight.Sub(float64(len(c.Rows))) }
 
+// outcome is the label of a settled row, "" for one that was given back unsent.
 func outcome(v relay.Verdict, r relay.Result) string {
 	switch {
+	case v.Refund && r.Status != relay.Lost:
+		return ""
 	case r.Status == relay.Lost:
 		return claimLost
 	case v.Exported:
