@@ -136,8 +136,9 @@ func byOperation(rows []Row) []int {
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
 // settled together if they come within a second, else what is known each second. When
 // the lease is over the rows belong to whoever claims them, and only a late success is
-// still marked. It calls beat at each step.
-func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
+// still marked. It calls beat at each step, and reports whether the way to the sink is
+// open: false if no event got through and that was nobody's fault.
+func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through bool) {
 	start := time.Now()
 	a := r.publish(ctx, claim, r.background.Go)
 	var known []error
@@ -157,6 +158,22 @@ func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
 	if slices.Contains(known, errNoAnswer) {
 		r.background.Go(func() { r.markLate(ctx, claim, a, known) })
 	}
+	return wayIsOpen(known)
+}
+
+// wayIsOpen is false if none of the answers says that an event got through, or failed
+// for its own sake, and some say that it was kept back or has no answer.
+func wayIsOpen(answers []error) bool {
+	open := true
+	for _, err := range answers {
+		switch ClassOf(err) {
+		case Delivered, RowFault, Failed:
+			return true
+		case Environment, NotAttempted, Unknown:
+			open = false
+		}
+	}
+	return open
 }
 
 // wait is true when every row is answered, which it waits for at most that long.

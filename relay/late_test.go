@@ -195,11 +195,13 @@ func TestNoAnswer(t *testing.T) {
 				stop := f.start(acme)
 				const leases = 10
 				time.Sleep(leases*relay.DefaultLease + leases*relay.DefaultPollInterval)
-				if got := f.row(acme, 0); got.Exported || got.LastError != "" || got.Attempts != leases+1 {
-					t.Errorf("%v, want it claimed once for each of %d leases, without error", got, leases)
+				// Once a lease at most, and less as the scope is paused longer.
+				got := f.row(acme, 0)
+				if got.Exported || got.LastError != "" || got.Attempts > leases+1 || got.Attempts < leases/2 {
+					t.Errorf("%v, want it claimed about once for each of %d leases, without error", got, leases)
 				}
-				if n := f.sink.Sends(); n != leases+1 {
-					t.Errorf("%d sends in %d leases, want one each", n, leases)
+				if n := f.sink.Sends(); n != got.Attempts {
+					t.Errorf("%d sends in %d claims, want one each", n, got.Attempts)
 				}
 				stop()
 			})

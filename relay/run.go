@@ -54,7 +54,8 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 		claim, ok := r.take(inFlight, turn)
 		leave()
 		if ok && len(claim.Rows) > 0 {
-			r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
+			through := r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
+			r.scheduler.delivered(claim.Scope, through, r.policy.jitter)
 			r.observer.Released(claim)
 		}
 	}
@@ -67,7 +68,7 @@ func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
 		r.scheduler.later(t, notReadyWait)
 		return Claim{}, false
 	}
-	claim, err := r.claim(ctx, t.scope, r.cfg.BatchRows)
+	claim, err := r.claim(ctx, t.scope, r.scheduler.rows(t, r.cfg.BatchRows))
 	if err != nil {
 		r.database.failed(err)
 		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: t.scope, Err: fmt.Errorf("claim: %w", err)})

@@ -13,6 +13,10 @@ const (
 	firstIdleWait    = 10 * time.Millisecond  // after a scope was found empty
 	firstBlockedWait = 100 * time.Millisecond // after due rows were seen but none could be taken
 	notReadyWait     = time.Second            // between two questions whether the sink can take a scope's events
+
+	// A scope none of whose events get through is paused for growing waits.
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
 )
 
 // scheduler decides which scope is claimed next. Scopes wait in the order in which
@@ -41,6 +45,9 @@ type turn struct {
 	due     time.Time
 	seq     uint64 // first come, first served among equal due times
 	removed bool
+
+	troubles int       // claims in a row of which nothing got through
+	paused   time.Time // nothing is claimed before
 }
 
 func newScheduler(poll time.Duration) *scheduler {
@@ -99,9 +106,42 @@ func (s *scheduler) take() (t *turn, wait time.Duration, changed <-chan struct{}
 			return nil, wait, s.changed
 		}
 		heap.Pop(&s.queue)
+		if time.Until(first.paused) > 0 {
+			s.enqueue(first, first.paused)
+			continue
+		}
 		return first, 0, nil
 	}
 	return nil, time.Hour, s.changed
+}
+
+// rows is how many rows the next claim of a scope asks for: one, as a probe, while
+// nothing of it gets through.
+func (s *scheduler) rows(t *turn, most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.troubles > 0 {
+		return 1
+	}
+	return most
+}
+
+// delivered takes the news of a claim's end. If nothing got through for reasons that
+// lie outside the events, the scope is paused, longer each time, so that a sink that
+// refuses everything is asked seldom and with little; the first event that gets
+// through ends that. Claims that were under way together count as one.
+func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(time.Duration) time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.scopes[scope]
+	switch {
+	case !ok:
+	case through:
+		t.troubles, t.paused = 0, time.Time{}
+	case time.Until(t.paused) <= 0:
+		t.troubles++
+		t.paused = time.Now().Add(jitter(growing(firstPause, longestPause, t.troubles)))
+	}
 }
 
 // claimed gives a turn back after a claim, and decides when the scope is looked at
