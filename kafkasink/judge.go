@@ -93,9 +93,19 @@ func (t topicSettings) judgeReplicas(minInsync int) relay.Finding {
 	case min(t.replicas, t.minInsync) < minInsync:
 		f.Level = relay.Fail
 		f.Seen += fmt.Sprintf(", but %s is %d", variable, minInsync)
-		f.Do = fmt.Sprintf("raise the topic's to %d, or set %s=%d if that is enough", minInsync, variable, min(t.replicas, t.minInsync))
+		f.Do = fmt.Sprintf("raise min.insync.replicas to %d%s, or set %s=%d if that is enough",
+			minInsync, t.needReplicas(minInsync), variable, min(t.replicas, t.minInsync))
 	}
 	return f
+}
+
+// needReplicas says how many replicas a topic needs first, if it has too few: raising
+// min.insync.replicas above them would make brokers refuse every event.
+func (t topicSettings) needReplicas(minInsync int) string {
+	if t.replicas >= minInsync {
+		return ""
+	}
+	return fmt.Sprintf(" and give the topic %d replicas or more first", minInsync)
 }
 
 // shrunken is about partitions that take no events now. It does not keep the others'

@@ -253,7 +253,7 @@ func (r *Relay) tell(claim Claim, verdicts []Verdict) {
 			continue
 		}
 		told[kind] = true
-		r.observer.Trouble(Trouble{Kind: kind, Scope: claim.Scope, Err: errors.New(v.Error)})
+		r.observer.Trouble(Trouble{Kind: kind, Scope: claim.Scope, Row: v.Row.ID, Err: errors.New(v.Error)})
 	}
 }
 

@@ -27,6 +27,7 @@ type Observer interface {
 type Trouble struct {
 	Kind  TroubleKind
 	Scope envelope.Scope // whose events are concerned
+	Row   int64          // the outbox row's id, for one row's trouble; else 0
 	Err   error          // without secrets and payload
 }
 

@@ -68,11 +68,12 @@ func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
 		r.scheduler.later(t, notReadyWait)
 		return Claim{}, false
 	}
-	claim, err := r.claim(ctx, t.scope, r.scheduler.rows(t, r.cfg.BatchRows))
+	rows := r.scheduler.rows(t, r.cfg.BatchRows)
+	claim, err := r.claim(ctx, t.scope, rows)
 	if err != nil {
 		r.database.failed(err)
 		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: t.scope, Err: fmt.Errorf("claim: %w", err)})
-		r.scheduler.later(t, firstDatabaseWait)
+		r.scheduler.failed(t, rows)
 		return Claim{}, false
 	}
 	r.database.worked()

@@ -14,6 +14,10 @@ const (
 	firstBlockedWait = 100 * time.Millisecond // after due rows were seen but none could be taken
 	notReadyWait     = time.Second            // between two questions whether the sink can take a scope's events
 
+	// Claims that failed are followed by smaller ones, and those by larger ones again up
+	// to this many rows; then as many as usual are asked for.
+	mostProbed = 500
+
 	// A scope none of whose events get through is paused for growing waits.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
@@ -46,6 +50,7 @@ type turn struct {
 	seq     uint64 // first come, first served among equal due times
 	removed bool
 
+	most     int       // rows of the next claim, 0 for as many as usual; see failed
 	troubles int       // claims in a row of which nothing got through
 	paused   time.Time // nothing is claimed before
 }
@@ -120,10 +125,24 @@ func (s *scheduler) take() (t *turn, wait time.Duration, changed <-chan struct{}
 func (s *scheduler) rows(t *turn, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.troubles > 0 {
+	switch {
+	case t.troubles > 0:
 		return 1
+	case t.most > 0:
+		return min(t.most, most)
+	default:
+		return most
 	}
-	return most
+}
+
+// failed gives a turn back after a claim that failed when it asked for so many rows. The
+// next one asks for fewer: what a database can't do in time for a thousand rows it may
+// do for one, and a row that takes very long is found so and dealt with.
+func (s *scheduler) failed(t *turn, rows int) {
+	s.mu.Lock()
+	t.most = max(1, rows/10)
+	s.mu.Unlock()
+	s.put(t, firstDatabaseWait)
 }
 
 // delivered takes the news of a claim's end. If nothing got through for reasons that
@@ -148,6 +167,11 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 // again: at once if rows were found or moved out of the way, else after growing
 // waits up to the poll interval.
 func (s *scheduler) claimed(t *turn, c Claim) {
+	s.mu.Lock()
+	if t.most *= 2; t.most > mostProbed {
+		t.most = 0
+	}
+	s.mu.Unlock()
 	if len(c.Rows) > 0 || c.Pushed > 0 {
 		t.wait = 0
 		s.put(t, 0)

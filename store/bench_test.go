@@ -25,11 +25,10 @@ func benchmarkClaimAndMark(b *testing.B, f *fixture, batch int) {
 	scope := tenant(b, "acme")
 	f.fill(b, scope, (b.N+1)*batch/versions+1, versions)
 	f.exec(b, "vacuum analyze aksara_operation_outbox, aksara_operations, aksara_operation_transitions")
-	req := request(scope)
-	req.Rows = batch
-	req.Bytes = 1 << 30
 	var claiming, marking time.Duration
 	round := func() {
+		req := request(scope)
+		req.Rows, req.Bytes = batch, 1<<30
 		start := time.Now()
 		claim := f.claimWith(b, req)
 		claimed := time.Now()

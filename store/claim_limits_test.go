@@ -35,7 +35,6 @@ func TestClaimTakesAtMostSoManyRows(t *testing.T) {
 // of each case says which of them a budget buys.
 func TestClaimTakesAtMostSoManyBytes(t *testing.T) {
 	t.Parallel()
-	const mib = 1 << 20
 	cases := []struct {
 		name   string
 		sizes  []int

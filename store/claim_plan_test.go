@@ -90,9 +90,9 @@ func TestClaimUnderAnyStatistics(t *testing.T) {
 	run := func(statement string) step {
 		return func(t *testing.T, f *fixture, _ envelope.Scope) { f.exec(t, statement) }
 	}
-	pending := func(t *testing.T, f *fixture, scope envelope.Scope) { f.fill(t, scope, 1667, 3) }
+	pending := func(t *testing.T, f *fixture, scope envelope.Scope) { f.fill(t, scope, 500, 3) }
 	exported := func(t *testing.T, f *fixture, scope envelope.Scope) {
-		f.fill(t, scope, 5000, 3)
+		f.fill(t, scope, 1000, 3)
 		f.exec(t, "update aksara_operation_outbox set exported_at = clock_timestamp()")
 	}
 	for name, steps := range map[string][]step{
@@ -102,7 +102,7 @@ func TestClaimUnderAnyStatistics(t *testing.T) {
 		"analysed while all was exported": {exported, run(analyze), pending},
 		"exported, not vacuumed":          {exported, pending, run(analyze)},
 		"vacuumed while all was exported": {exported, run("vacuum " + analyze), pending},
-		"long operations":                 {func(t *testing.T, f *fixture, scope envelope.Scope) { f.fill(t, scope, 8, 700) }, run(analyze)},
+		"long operations":                 {func(t *testing.T, f *fixture, scope envelope.Scope) { f.fill(t, scope, 8, 300) }, run(analyze)},
 		"thought to be huge": {pending, run(analyze), run(`update pg_class set reltuples = 1e9, relpages = 1e8
 			where relname ~ '^(aksara_operation|idx_aksara_operation|relay_outbox)'`)},
 		"thought to be tiny": {pending, run(analyze), run(`update pg_class set reltuples = 1, relpages = 1e6
@@ -117,6 +117,7 @@ func TestClaimUnderAnyStatistics(t *testing.T) {
 			run(`create index another on aksara_operation_outbox (tenant_scope, claim_expires_at)`), run(analyze)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(t *testing.T, f *fixture) {
 				f.exec(t, "alter table aksara_operation_outbox set (autovacuum_enabled = off)")
 				scope := tenant(t, "acme")

@@ -64,7 +64,7 @@ func (f *fixture) checkTraceless(t *testing.T, s *store.Store) {
 
 func TestTransactionSeesItsScopeOnly(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		scopes := map[envelope.Scope]int{tenant(t, "acme"): 3, tenant(t, "Acme"): 2, envelope.NonTenant(): 1, tenant(t, "nobody"): 0}
 		for scope, n := range scopes {
 			if n > 0 {

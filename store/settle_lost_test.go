@@ -35,7 +35,7 @@ func (f *fixture) takenOver(t *testing.T, name string) (stale, fresh relay.Claim
 // While nobody else took the row, a lease that is over is as good as one that is not.
 func TestSettleAfterTheLease(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		for name, verdict := range map[string]relay.Verdict{
 			"exported": {Exported: true},
 			"failed":   {Wait: time.Minute, Error: "broken"},
@@ -53,7 +53,7 @@ func TestSettleAfterTheLease(t *testing.T) {
 
 func TestStaleOwnerChangesNothingOfTheNewOne(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		for name, verdict := range map[string]relay.Verdict{
 			"failed":     {Wait: time.Minute, Error: "broken"},
 			"parked":     {Wait: relay.Park, Error: "too large"},
@@ -170,7 +170,7 @@ func TestOddInstants(t *testing.T) {
 // An answer may be lost, so the same settlement may come twice.
 func TestSettleTwice(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		scope := tenant(t, "acme")
 		f.fill(t, scope, 4, 1)
 		claim := f.claim(t, scope)
@@ -196,7 +196,7 @@ func TestSettleTwice(t *testing.T) {
 // A claim's token opens no other claim's rows, and no other scope's.
 func TestSettleNeedsTheToken(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		scope := tenant(t, "acme")
 		f.fill(t, scope, 1, 2)
 		claim := f.claim(t, scope)

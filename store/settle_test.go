@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +45,7 @@ func TestVerdictsWriteWhatTheyAreToWrite(t *testing.T) {
 				f.exec(t, `update aksara_operation_outbox set export_attempts = 2, last_error = 'before' where id = $1`, id)
 				claim := f.claim(t, scope)
 				before := f.snapshot(t)
+				start := f.now(t)
 				results := f.settle(t, claim, c.verdict)
 				if results[0].Status != relay.Written {
 					t.Fatalf("status %d, want written", results[0].Status)
@@ -58,7 +58,7 @@ func TestVerdictsWriteWhatTheyAreToWrite(t *testing.T) {
 					case same:
 						want = was
 					case now:
-						f.checkInstant(t, id, column, c.wait)
+						f.checkInstant(t, id, column, start, c.wait)
 						return
 					}
 					if got != want {
@@ -77,12 +77,19 @@ func TestVerdictsWriteWhatTheyAreToWrite(t *testing.T) {
 	})
 }
 
-// checkInstant tells whether a column is so far from the database's now, within a second.
-func (f *fixture) checkInstant(t *testing.T, id int64, column string, ahead time.Duration) {
+// now is the database's clock.
+func (f *fixture) now(t testing.TB) time.Time {
 	t.Helper()
-	off := value[float64](t, f, "select extract(epoch from "+column+" - clock_timestamp())::float8 from aksara_operation_outbox where id = $1", id)
-	if math.Abs(off-ahead.Seconds()) > 1 {
-		t.Errorf("%s is %.3f s from now, want %s", column, off, ahead)
+	return value[time.Time](t, f, "select clock_timestamp()")
+}
+
+// checkInstant tells whether a column is so far ahead of an instant between start and
+// the database's now.
+func (f *fixture) checkInstant(t *testing.T, id int64, column string, start time.Time, ahead time.Duration) {
+	t.Helper()
+	if ok := value[bool](t, f, "select "+column+" - $2 * interval '1 second' between $3 and clock_timestamp() from aksara_operation_outbox where id = $1",
+		id, ahead.Seconds(), start); !ok {
+		t.Errorf("%s is not %s ahead of when it was written", column, ahead)
 	}
 }
 
@@ -107,7 +114,7 @@ func (f *fixture) checkChanges(t *testing.T, changed map[rowKey][]string, id int
 // claimed, and rows delayed alike come due at one instant, so that their ids decide.
 func TestSettleMixed(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		scope := tenant(t, "acme")
 		f.fill(t, scope, 1, 8)
 		claim := f.claim(t, scope)

@@ -22,17 +22,41 @@ type statements struct {
 	claim  *template.Template
 
 	frame, mark, markLate, release, clear, status, namespaces string
+
+	parkedIDs, parkedPayload                             string
+	parkedFind, parkedRetry, parkedDiscard, parkedBehind variants
+}
+
+// variants is a statement that looks for the rows of an operation, with the supporting
+// index and without.
+type variants struct{ indexed, plain string }
+
+func (v variants) text(indexed bool) string {
+	if indexed {
+		return v.indexed
+	}
+	return v.plain
 }
 
 func newStatements(schema string) statements {
 	all := template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
 	s := statements{schema: pgx.Identifier{schema}.Sanitize(), claim: all.Lookup("claim.sql")}
 	text := func(name string) string {
-		return render(all.Lookup(name), map[string]any{"Schema": s.schema})
+		return render(all.Lookup(name), map[string]any{"Schema": s.schema, "MostBytes": mostPayload})
 	}
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
 	s.namespaces = text("namespaces.sql")
+	s.parkedIDs, s.parkedPayload = text("parked_ids.sql"), text("parked_payload.sql")
+	both := func(name, do string) variants {
+		data := func(indexed bool) map[string]any {
+			return map[string]any{"Schema": s.schema, "Indexed": indexed, "Do": do}
+		}
+		return variants{indexed: render(all.Lookup(name), data(true)), plain: render(all.Lookup(name), data(false))}
+	}
+	s.parkedFind = both("parked_find.sql", "")
+	s.parkedRetry, s.parkedDiscard = both("parked_end.sql", "retry"), both("parked_end.sql", "discard")
+	s.parkedBehind = both("parked_end.sql", "behind")
 	return s
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestStatusCountsEachRowOnce(t *testing.T) {
 	t.Parallel()
-	everywhere(t, func(t *testing.T, f *fixture) {
+	each(t, func(t *testing.T, f *fixture) {
 		scope := tenant(t, "acme")
 		f.fill(t, tenant(t, "other"), 5, 1)
 		f.fillAs(t, sample.Application{Namespace: "Orders"}, scope, 5, 1)

@@ -3,11 +3,13 @@ package main
 import (
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"outboxrelay/envelope"
 	"outboxrelay/internal/settings"
 	"outboxrelay/relay"
 )
@@ -49,9 +51,9 @@ type diary struct {
 	relay.Unobserved
 	log zerolog.Logger
 
-	mu     sync.Mutex
-	pages  map[string]*page
-	failed bool // the database, as far as was written
+	mu    sync.Mutex
+	pages map[string]*page
+	open  map[relay.TroubleKind]envelope.Scope // troubles written and not yet over, with whose they were
 }
 
 // page is what is known of one kind of trouble.
@@ -60,14 +62,15 @@ type page struct {
 	unsaid  int
 }
 
-func newDiary(log zerolog.Logger) *diary { return &diary{log: log, pages: map[string]*page{}} }
+func newDiary(log zerolog.Logger) *diary {
+	return &diary{log: log, pages: map[string]*page{}, open: map[relay.TroubleKind]envelope.Scope{}}
+}
 
 // Trouble implements [relay.Observer].
 func (d *diary) Trouble(t relay.Trouble) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	message := troubleText(t.Kind)
-	d.failed = d.failed || t.Kind == relay.DatabaseTrouble
 	unsaid, ok := d.turn(message)
 	if !ok {
 		return
@@ -80,20 +83,40 @@ func (d *diary) Trouble(t relay.Trouble) {
 	if t.Scope.Valid() {
 		line = line.Stringer("scope", t.Scope)
 	}
+	if t.Row != 0 {
+		line = line.Int64("row", t.Row)
+	}
 	if unsaid > 0 {
 		line = line.Int("repeated", unsaid)
 	}
 	line.Msg(message)
+	d.open[t.Kind] = t.Scope
 }
 
-// Claimed implements [relay.Observer]: a claim that works ends a database's trouble.
-func (d *diary) Claimed(relay.Claim, time.Duration) {
+// Claimed implements [relay.Observer]: a claim of the scope that was written about ends
+// a database's trouble.
+func (d *diary) Claimed(c relay.Claim, _ time.Duration) {
+	d.over(c.Scope, relay.DatabaseTrouble, "the database answers again")
+}
+
+// Settled implements [relay.Observer]: a delivery ends a sink's trouble.
+func (d *diary) Settled(c relay.Claim, verdicts []relay.Verdict, _ []relay.Result, _ time.Duration) {
+	if slices.ContainsFunc(verdicts, func(v relay.Verdict) bool { return v.Exported }) {
+		d.over(c.Scope, relay.SinkTrouble, "events are sent again")
+		d.over(c.Scope, relay.SendTrouble, "events are delivered again")
+	}
+}
+
+// over writes once that a trouble is over, if a line told of it.
+func (d *diary) over(scope envelope.Scope, kind relay.TroubleKind, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failed {
-		d.failed = false
-		d.log.Info().Msg("the database answers again")
+	whose, ok := d.open[kind]
+	if !ok || whose.Valid() && whose != scope {
+		return
 	}
+	delete(d.open, kind)
+	d.log.Info().Stringer("scope", scope).Msg(message)
 }
 
 // client takes lines of the Kafka client.
@@ -101,7 +124,7 @@ func (d *diary) client(message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if unsaid, ok := d.turn("kafka client"); ok {
-		d.log.Warn().Int("repeated", unsaid).Msg("kafka client: " + message)
+		d.log.Warn().Int("repeated", unsaid).Msg(printable("kafka client: " + message))
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	statusDone  = 0
 	statusError = 1 // it failed at run time
 	statusUsage = 2 // bad usage or configuration
-	statusFault = 3 // check found a fault
+	statusFault = 3 // check or verify found a fault
 )
 
 func main() {
@@ -69,6 +69,8 @@ func commands() []command {
 		{"check", "[--json]", "tell whether this configuration would work", (*app).check},
 		{"migrate", "[--standalone] [--grant-to ROLE] [--dry-run]", "add the relay's supporting objects to the database", (*app).migrate},
 		{"status", "[--json]", "count the waiting events of each scope", (*app).status},
+		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", (*app).parked},
+		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", (*app).verify},
 		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", (*app).tail},
 		{"config", "", "print every variable with its effective value", (*app).config},
 		{"version", "", "print version, commit and Go version", (*app).version},
@@ -109,16 +111,18 @@ func (a *app) conclude(c command, err error) int {
 	case errors.Is(err, errFaultFound):
 		return statusFault
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.stderr, "relay %s: %v\nusage: relay %s\n", c.name, err, strings.TrimSpace(c.name+" "+c.args))
+		fmt.Fprintf(a.stderr, "relay %s: %s\nusage: relay %s\n", c.name, printable(err.Error()), strings.TrimSpace(c.name+" "+c.args))
 		return statusUsage
 	case errors.As(err, &faults):
 		fmt.Fprintf(a.stderr, "relay: the configuration has %d faults:\n", len(faults))
 		for _, f := range faults {
-			fmt.Fprintf(a.stderr, "  %v\n", f)
+			fmt.Fprintf(a.stderr, "  %s\n", printable(f.Error()))
 		}
 		return statusUsage
 	default:
-		fmt.Fprintf(a.stderr, "relay %s: %v\n", c.name, err)
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(a.stderr, "relay %s: %s\n", c.name, printable(strings.TrimSuffix(line, "\n")))
+		}
 		return statusError
 	}
 }

@@ -24,6 +24,9 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if s.Database.Pooled {
+		return usageError("RELAY_DATABASE_POOLED is true, and migrate needs a session of its own: give it the database's own address, and unset the variable")
+	}
 	options.Schema = s.Database.Schema
 	config, err := pgx.ParseConfig(s.Database.URL.Value())
 	if err != nil {

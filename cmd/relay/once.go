@@ -79,13 +79,30 @@ func (a *app) once(ctx context.Context, args []string) error {
 // scopeCommand parses the flags of a command about one scope and loads the settings.
 // The scope must be a configured one.
 func (a *app) scopeCommand(set *flag.FlagSet, args []string) (envelope.Scope, *settings.Settings, error) {
-	var none envelope.Scope
-	tenant := set.String("tenant", "", "")
-	nonTenant := set.Bool("non-tenant", false, "")
+	choice := scopeFlags(set)
 	if err := parse(set, args); err != nil {
-		return none, nil, err
+		return envelope.Scope{}, nil, err
 	}
-	if (*tenant == "") == !*nonTenant {
+	return a.chosenScope(choice)
+}
+
+// scopeChoice is how a command line names a scope.
+type scopeChoice struct {
+	tenant    string
+	nonTenant bool
+}
+
+func scopeFlags(set *flag.FlagSet) *scopeChoice {
+	c := &scopeChoice{}
+	set.StringVar(&c.tenant, "tenant", "", "")
+	set.BoolVar(&c.nonTenant, "non-tenant", false, "")
+	return c
+}
+
+// chosenScope is the configured scope that a command line names, and the settings.
+func (a *app) chosenScope(c *scopeChoice) (envelope.Scope, *settings.Settings, error) {
+	var none envelope.Scope
+	if (c.tenant == "") == !c.nonTenant {
 		return none, nil, usageError("give either --tenant ID or --non-tenant")
 	}
 	s, err := a.settings()
@@ -93,8 +110,8 @@ func (a *app) scopeCommand(set *flag.FlagSet, args []string) (envelope.Scope, *s
 		return none, nil, err
 	}
 	scope := envelope.NonTenant()
-	if !*nonTenant {
-		if scope, err = envelope.Tenant(*tenant); err != nil {
+	if !c.nonTenant {
+		if scope, err = envelope.Tenant(c.tenant); err != nil {
 			return none, nil, usageError(err.Error())
 		}
 	}

@@ -110,7 +110,7 @@ func (p *process) awaitSchema(ctx context.Context) bool {
 		if err == nil {
 			for _, f := range findings {
 				if f.Level == relay.Warn {
-					p.log.Warn().Str("check", f.Check).Str("do", f.Do).Msg(f.Seen)
+					p.log.Warn().Str("check", f.Check).Str("do", f.Do).Msg(printable(f.Seen))
 				}
 			}
 			return ctx.Err() == nil

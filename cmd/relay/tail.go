@@ -4,13 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/settings"
 )
+
+// tailTimeout bounds the wait for a first answer of the brokers.
+const tailTimeout = 10 * time.Second
 
 // tailed is one line of "relay tail".
 type tailed struct {
@@ -37,6 +43,9 @@ func (a *app) tail(ctx context.Context, args []string) error {
 	if err := parse(set, args); err != nil {
 		return err
 	}
+	if *most < 0 {
+		return usageError("--max must be 1 or more; without it all events are printed")
+	}
 	s, err := a.settings()
 	if err != nil {
 		return err
@@ -46,6 +55,9 @@ func (a *app) tail(ctx context.Context, args []string) error {
 		return err
 	}
 	defer client.Close()
+	if err := readable(ctx, client, s); err != nil {
+		return err
+	}
 	out := json.NewEncoder(a.stdout)
 	out.SetEscapeHTML(false)
 	for printed := 0; ; {
@@ -73,11 +85,7 @@ func tailClient(s *settings.Settings, beginning bool) (*kgo.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	topics := map[string]bool{}
-	for _, scope := range s.Scopes {
-		topics[topicOf(s)(scope)] = true
-	}
-	for topic := range topics {
+	for _, topic := range topicsOf(s) {
 		opts = append(opts, kgo.ConsumeTopics(topic))
 	}
 	at := kgo.NewOffset().AtEnd()
@@ -85,6 +93,29 @@ func tailClient(s *settings.Settings, beginning bool) (*kgo.Client, error) {
 		at = kgo.NewOffset().AtStart()
 	}
 	return kgo.NewClient(append(opts, kgo.ConsumeResetOffset(at), kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
+}
+
+// topicsOf is the topics of all configured scopes, each once.
+func topicsOf(s *settings.Settings) []string {
+	topics := map[string]bool{}
+	for _, scope := range s.Scopes {
+		topics[topicOf(s)(scope)] = true
+	}
+	return slices.Sorted(maps.Keys(topics))
+}
+
+// readable says why the topics can't be read, where the client would wait for ever.
+func readable(ctx context.Context, client *kgo.Client, s *settings.Settings) error {
+	ctx, cancel := context.WithTimeout(ctx, tailTimeout)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		return fmt.Errorf("no broker of RELAY_KAFKA_BROKERS answers: %w", err)
+	}
+	topics, err := kadm.NewClient(client).ListTopics(ctx, topicsOf(s)...)
+	if err != nil {
+		return fmt.Errorf("look for the topics: %w", err)
+	}
+	return topics.Error()
 }
 
 func toTailed(r *kgo.Record) tailed {

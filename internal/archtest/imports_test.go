@@ -53,10 +53,11 @@ func TestImportsPointOneWay(t *testing.T) {
 		"migrations":        {},
 		"store":             {"envelope", "relay", "migrations"},
 		"kafkasink":         {"envelope", "relay"},
+		"verify":            {"envelope"},
 		"internal/settings": {"envelope"},
 		"internal/monitor":  {"relay"},
 		"internal/sample":   {"envelope"},
-		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "internal/settings", "internal/monitor"},
+		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "verify", "internal/settings", "internal/monitor"},
 		// It runs the relay as a program, as a user would.
 		"cmd/demo": {"envelope", "migrations", "internal/sample", "internal/pgserver", "internal/childproc"},
 	}
@@ -95,7 +96,7 @@ func TestDriversStayInAdapters(t *testing.T) {
 func TestTheProgramHoldsNoTestCode(t *testing.T) {
 	t.Parallel()
 	banned := map[string]string{
-		"testing": "it registers flags and is no part of a program",
+		"testing":                                    "it registers flags and is no part of a program",
 		"github.com/twmb/franz-go/pkg/kfake":         "the fake broker is for the demo and for tests",
 		"github.com/testcontainers":                  "test servers",
 		"github.com/stretchr/testify":                "assertions of testcontainers",

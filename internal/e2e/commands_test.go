@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -132,6 +133,12 @@ func TestTail(t *testing.T) {
 	if tenants["a b"] != 4 || tenants["<none>"] != 1 {
 		t.Errorf("tenants %v", tenants)
 	}
+
+	// It used to wait without a word for a topic that isn't there.
+	_, stderr, status = command(t, f.env("a b", map[string]string{"RELAY_KAFKA_TOPIC": f.topic + "-missing"}), "tail")
+	if status != 1 || !strings.Contains(stderr, "UNKNOWN_TOPIC") {
+		t.Errorf("tail of a missing topic: status %d, %s", status, stderr)
+	}
 }
 
 // config, version, help and bad usage touch no server.
@@ -158,6 +165,13 @@ func TestCommandsWithoutServers(t *testing.T) {
 	if stdout, _, status := command(t, nil, "tail", "--help"); status != 0 || !strings.Contains(stdout, "--from-beginning") {
 		t.Errorf("tail --help: status %d, %s", status, stdout)
 	}
+	escape := maps.Clone(env)
+	escape["RELAY_DATABASE_URL"] = "postgres://re%1b%5b31mlay@127.0.0.1:1/app"
+	for _, args := range [][]string{{"status"}, {"once", "--t\x1b[31m"}} {
+		if _, stderr, _ := command(t, escape, args...); strings.Contains(stderr, "\x1b") || stderr == "" {
+			t.Errorf("relay %v prints an escape sequence, or nothing: %q", args, stderr)
+		}
+	}
 	for _, args := range [][]string{{"nonsense"}, {"run", "extra"}, {"tail", "--nonsense"}} {
 		if _, stderr, status := command(t, env, args...); status != 2 || stderr == "" {
 			t.Errorf("relay %v: status %d, %q", args, status, stderr)
@@ -178,6 +192,11 @@ func TestMigrate(t *testing.T) {
 	stdout, stderr, status := command(t, env, append(args, "--dry-run")...)
 	if status != 0 || !strings.Contains(stdout, "would create") || !strings.Contains(stdout, "create table") {
 		t.Errorf("dry run: status %d\n%s%s", status, stdout, stderr)
+	}
+	pooled := maps.Clone(env)
+	pooled["RELAY_DATABASE_POOLED"] = "true"
+	if _, stderr, status := command(t, pooled, args...); status != 2 || !strings.Contains(stderr, "RELAY_DATABASE_POOLED") {
+		t.Errorf("through a pooler: status %d\n%s", status, stderr)
 	}
 	if stdout, stderr, status = command(t, env, args...); status != 0 || !strings.Contains(stdout, "relay_outbox_operation: created") {
 		t.Errorf("first run: status %d\n%s%s", status, stdout, stderr)

@@ -17,7 +17,7 @@ const recheck = 24 * time.Hour
 // Claim implements [relay.Store].
 func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
 	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: time.Now().Add(req.Lease)}
-	err := s.call(ctx, Call{Scope: req.Scope, Token: req.Token}, func() { s.claim(req, &claim) })
+	err := s.call(ctx, Call{Scope: req.Scope, Token: req.Token, Rows: req.Rows}, func() { s.claim(req, &claim) })
 	if err != nil {
 		return relay.Claim{}, err
 	}

@@ -58,6 +58,7 @@ var _ Outbox = (*Store)(nil)
 type Call struct {
 	Scope    envelope.Scope
 	Token    string
+	Rows     int             // that a claim asks for at most
 	Verdicts []relay.Verdict // nil for a claim
 }
 
