@@ -79,13 +79,18 @@ func TestRowFaultsDoNotPause(t *testing.T) {
 		for range 50 {
 			f.operation(acme, 2)
 		}
+		var mended atomic.Bool
 		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
-			s.Rest(relay.RowFault.Wrap(errors.New("too large")))
+			if mended.Load() {
+				s.Rest(nil)
+			} else {
+				s.Rest(relay.RowFault.Wrap(errors.New("too large")))
+			}
 		}
 		stop := f.start(acme)
 		time.Sleep(time.Second)
 		begin := time.Now()
-		f.sink.Handle = nil
+		mended.Store(true)
 		f.operation(acme, 1)
 		f.await("the new row is exported", func() bool { return f.row(acme, 100).Exported })
 		if took := time.Since(begin); took > relay.DefaultPollInterval+10*time.Millisecond {

@@ -3,6 +3,7 @@ package relay
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type turn struct {
 	most     int       // rows of the next claim, 0 for as many as usual; see failed
 	troubles int       // claims in a row of which nothing got through
 	paused   time.Time // nothing is claimed before
+	probing  bool      // a claim of one row is under way to see whether the trouble is over
 }
 
 func newScheduler(poll time.Duration) *scheduler {
@@ -127,6 +129,7 @@ func (s *scheduler) rows(t *turn, most int) int {
 	defer s.mu.Unlock()
 	switch {
 	case t.troubles > 0:
+		t.probing, t.paused = true, time.Now().Add(longestPause) // one probe at a time
 		return 1
 	case t.most > 0:
 		return min(t.most, most)
@@ -141,8 +144,24 @@ func (s *scheduler) rows(t *turn, most int) int {
 func (s *scheduler) failed(t *turn, rows int) {
 	s.mu.Lock()
 	t.most = max(1, rows/10)
+	t.probed()
 	s.mu.Unlock()
 	s.put(t, firstDatabaseWait)
+}
+
+// wake changes when a turn that waits in the queue is due. The caller holds mu.
+func (s *scheduler) wake(t *turn, due time.Time) {
+	if i := slices.Index(s.queue, t); i >= 0 {
+		heap.Remove(&s.queue, i)
+		s.enqueue(t, due)
+	}
+}
+
+// probed ends a probe that had nothing to send. The caller holds the scheduler's mu.
+func (t *turn) probed() {
+	if t.probing {
+		t.probing, t.paused = false, time.Time{}
+	}
 }
 
 // delivered takes the news of a claim's end. If nothing got through for reasons that
@@ -156,10 +175,15 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	switch {
 	case !ok:
 	case through:
-		t.troubles, t.paused = 0, time.Time{}
-	case time.Until(t.paused) <= 0:
+		if t.troubles > 0 {
+			s.wake(t, time.Now())
+		}
+		t.troubles, t.paused, t.probing = 0, time.Time{}, false
+	case t.probing || time.Until(t.paused) <= 0:
 		t.troubles++
+		t.probing = false
 		t.paused = time.Now().Add(jitter(growing(firstPause, longestPause, t.troubles)))
+		s.wake(t, t.paused)
 	}
 }
 
@@ -170,6 +194,9 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 	s.mu.Lock()
 	if t.most *= 2; t.most > mostProbed {
 		t.most = 0
+	}
+	if len(c.Rows) == 0 {
+		t.probed()
 	}
 	s.mu.Unlock()
 	if len(c.Rows) > 0 || c.Pushed > 0 {

@@ -275,7 +275,7 @@ func TestServersThatFail(t *testing.T) {
 		"no broker": {func(c *Config) {
 			c.Kafka = []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1"), kgo.RetryTimeout(time.Millisecond)}
 		}, "ask for the topics' starts"},
-		"bad options":  {func(c *Config) { c.Kafka = []kgo.Opt{kgo.MaxVersions(nil), kgo.SeedBrokers()} }, "Kafka settings"},
+		"bad options":  {func(c *Config) { c.Kafka = []kgo.Opt{kgo.MaxVersions(nil), kgo.SeedBrokers()} }, "settings of Kafka"},
 		"no schema":    {func(c *Config) { c.Schema = "elsewhere" }, `read rows of tenant "acme"`},
 		"no scopes":    {func(c *Config) { c.Scopes = nil }, "required"},
 		"a bad scope":  {func(c *Config) { c.Scopes = make([]envelope.Scope, 1) }, "invalid"},

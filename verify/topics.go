@@ -33,6 +33,21 @@ type span struct{ start, end int64 }
 // spans are by topic and partition.
 type spans map[string][]span
 
+// offsets are the starts of those that aren't empty, and how many these are.
+func (s spans) offsets() (offsets map[string]map[int32]kgo.Offset, count int) {
+	offsets = map[string]map[int32]kgo.Offset{}
+	for topic, partitions := range s {
+		offsets[topic] = map[int32]kgo.Offset{}
+		for partition, span := range partitions {
+			if span.start < span.end {
+				offsets[topic][int32(partition)] = kgo.NewOffset().At(span.start)
+				count++
+			}
+		}
+	}
+	return offsets, count
+}
+
 // size is about how many records the topics hold.
 func (t *topics) size(ctx context.Context) (records int64, err error) {
 	all, _, err := t.ask(ctx)
@@ -51,19 +66,7 @@ func (t *topics) read(ctx context.Context, p part, take func(*history, *record) 
 	if err != nil {
 		return nil, err
 	}
-	offsets := map[string]map[int32]kgo.Offset{}
-	open := 0
-	for topic, partitions := range all {
-		for partition, s := range partitions {
-			if s.start < s.end {
-				if offsets[topic] == nil {
-					offsets[topic] = map[int32]kgo.Offset{}
-				}
-				offsets[topic][int32(partition)] = kgo.NewOffset().At(s.start)
-				open++
-			}
-		}
-	}
+	offsets, open := all.offsets()
 	if open == 0 {
 		return histories, nil
 	}
@@ -108,10 +111,6 @@ func (t *topics) ask(ctx context.Context) (spans, map[string]*history, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask for the topics' ends: %w", explain(ctx, err))
 	}
-	configs, err := admin.DescribeTopicConfigs(ctx, t.names...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("ask for the topics' settings: %w", explain(ctx, err))
-	}
 	all, histories := spans{}, map[string]*history{}
 	for topic, partitions := range starts {
 		all[topic] = make([]span, len(partitions))
@@ -120,16 +119,27 @@ func (t *topics) ask(ctx context.Context) (spans, map[string]*history, error) {
 			all[topic][partition] = span{start.Offset, ends[topic][partition].Offset}
 			h.trimmed = h.trimmed || start.Offset > 0
 		}
+		histories[topic] = h
+	}
+	return all, histories, t.askPolicies(ctx, admin, histories)
+}
+
+// askPolicies finds out which topics are compacted.
+func (t *topics) askPolicies(ctx context.Context, admin *kadm.Client, histories map[string]*history) error {
+	configs, err := admin.DescribeTopicConfigs(ctx, t.names...)
+	if err != nil {
+		return fmt.Errorf("ask for the topics' settings: %w", explain(ctx, err))
+	}
+	for topic, h := range histories {
 		config, err := configs.On(topic, nil)
 		if err = errors.Join(err, config.Err); err != nil {
-			return nil, nil, fmt.Errorf("ask for the settings of topic %q, which needs DESCRIBE_CONFIGS: %w", topic, err)
+			return fmt.Errorf("ask for the settings of topic %q, which needs DESCRIBE_CONFIGS: %w", topic, err)
 		}
 		for _, c := range config.Configs {
 			h.compacted = h.compacted || c.Key == "cleanup.policy" && c.Value != nil && strings.Contains(*c.Value, "compact")
 		}
-		histories[topic] = h
 	}
-	return all, histories, nil
+	return nil
 }
 
 // listed passes offsets on if all are known.

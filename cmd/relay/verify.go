@@ -16,7 +16,7 @@ const progressEvery = 5 * time.Second
 
 // verifyAnswer is what "relay verify --json" prints.
 type verifyAnswer struct {
-	Result   string          `json:"result"` // ok, or the worst level of all findings: info, warn or fault
+	Result   string          `json:"result"` // ok, warn or fault
 	Rows     int64           `json:"rows"`
 	Records  int64           `json:"records"`
 	Passes   int             `json:"passes"`

@@ -33,7 +33,7 @@ func TestLoadDefaults(t *testing.T) {
 		WorkerID:  host,
 		Kafka: Kafka{
 			Brokers: []string{"kafka:9092"}, Topic: "aksara.operation.transitions", MinInsyncReplicas: 2,
-			DeliveryTimeout: 10 * time.Second, Compression: "lz4", ClientID: "relay",
+			DeliveryTimeout: 10 * time.Second, Compression: "snappy", ClientID: "relay",
 			SASL: SASL{Password: hide(hidden{name: "RELAY_KAFKA_SASL_PASSWORD"})},
 		},
 		Delivery: AtLeastOnce, Instance: 3, LedgerTopic: "relay.ledger", RowFaults: Park,

@@ -8,7 +8,7 @@ import (
 )
 
 // defaultCompression is the codec used when none is named.
-const defaultCompression = "lz4"
+const defaultCompression = "snappy"
 
 // Variable describes one environment variable.
 type Variable struct {

@@ -9,5 +9,5 @@ update {{.Schema}}.aksara_operation_outbox o
 set exported_at = clock_timestamp()
 from unnest($1::bigint[], $2::uuid[], $3::timestamptz[]) row(id, operation_id, created_at)
 where o.id = row.id and o.operation_id = row.operation_id and o.created_at = row.created_at
-  and num_nulls(o.exported_at) = 1
+  and case when o.exported_at is null then true end
 returning o.id, case when isfinite(o.created_at) then extract(epoch from o.exported_at - o.created_at) else 0 end::float8

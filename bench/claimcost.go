@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"outboxrelay/relay"
+	"outboxrelay/store"
+)
+
+// batchRows is the relay's default.
+const batchRows = relay.DefaultBatchRows
+
+// perRow is what one row costs, in microseconds.
+type perRow struct{ claim, claimCPU, settle, settleCPU float64 }
+
+// pile is a tenant with a number of rows pending, in a database of its own.
+type pile struct {
+	database
+	store   *store.Store
+	backend int // the server process of the store's only connection
+	rows    int
+	costs   []perRow
+}
+
+// claimCost measures claims and settlements where little and where much is pending, in turns.
+func claimCost(ctx context.Context, s *stage) ([]target, error) {
+	t := table{
+		title: fmt.Sprintf("Claim: %s rows at a time", whole(batchRows)),
+		head: []string{"", "pending", "claim, µs/row", "its PostgreSQL CPU, µs/row", "settle, µs/row",
+			"its PostgreSQL CPU, µs/row", "claim's ratio", "its CPU's ratio"},
+	}
+	var worst float64
+	for _, v := range variants {
+		few, many, err := s.measurePiles(ctx, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.name, err)
+		}
+		for _, p := range []*pile{few, many} {
+			wall, cpu := ratio(p, few, func(c perRow) float64 { return c.claim }), ratio(p, few, func(c perRow) float64 { return c.claimCPU })
+			worst = max(worst, wall, cpu)
+			t.add(v.name, whole(float64(p.rows)),
+				spread(each(p.costs, func(c perRow) float64 { return c.claim }), tenths),
+				spread(each(p.costs, func(c perRow) float64 { return c.claimCPU }), tenths),
+				spread(each(p.costs, func(c perRow) float64 { return c.settle }), tenths),
+				spread(each(p.costs, func(c perRow) float64 { return c.settleCPU }), tenths),
+				hundredths(wall), hundredths(cpu))
+		}
+	}
+	t.print(s.out)
+	return []target{atMost("claim cost a row, much pending to little, worst ratio", worst, 1.5, hundredths)}, nil
+}
+
+func ratio(p, to *pile, value func(perRow) float64) float64 {
+	return median(each(p.costs, value)) / median(each(to.costs, value))
+}
+
+func (s *stage) measurePiles(ctx context.Context, v variant) (few, many *pile, err error) {
+	s.note("claim, %s: writing %s and %s rows", v.name, whole(float64(s.few*versions)), whole(float64(s.many*versions)))
+	if few, err = s.newPile(ctx, v, s.few); err != nil {
+		return nil, nil, err
+	}
+	defer few.store.Close()
+	if many, err = s.newPile(ctx, v, s.many); err != nil {
+		return nil, nil, err
+	}
+	defer many.store.Close()
+	for run := range s.runs {
+		for _, p := range []*pile{few, many} {
+			cost, err := p.measure(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			s.note("claim %d of %d, %s, %s pending: %s µs/row", run+1, s.runs, v.name, whole(float64(p.rows)), tenths(cost.claim))
+			p.costs = append(p.costs, cost)
+		}
+	}
+	return few, many, errors.Join(few.drop(ctx), many.drop(ctx))
+}
+
+func (s *stage) newPile(ctx context.Context, v variant, operations int) (p *pile, err error) {
+	p = &pile{rows: operations * versions}
+	if p.database, err = s.newDatabase(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := p.fill(ctx, scopes(1), operations); err != nil {
+		return nil, err
+	}
+	p.store, err = store.Open(store.Config{URL: p.url(relayRole), Schema: "public", Connections: 1})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.store.Pool().QueryRow(ctx, `select pg_backend_pid()`).Scan(&p.backend)
+}
+
+// measure takes some batches off the pile and puts as much on it again. The first batch does not count: it prepares
+// statements, and reads again what others have pushed out of the caches.
+func (p *pile) measure(ctx context.Context) (sum perRow, err error) {
+	batches := p.stage.batches
+	if _, err := p.batch(ctx); err != nil {
+		return sum, err
+	}
+	for range batches {
+		cost, err := p.batch(ctx)
+		if err != nil {
+			return sum, err
+		}
+		sum.claim += cost.claim / float64(batches)
+		sum.claimCPU += cost.claimCPU / float64(batches)
+		sum.settle += cost.settle / float64(batches)
+		sum.settleCPU += cost.settleCPU / float64(batches)
+	}
+	taken := (batches + 1) * batchRows
+	return sum, p.fill(ctx, scopes(1), taken/versions)
+}
+
+// batch claims and settles one batch.
+func (p *pile) batch(ctx context.Context) (cost perRow, err error) {
+	var claim relay.Claim
+	cost.claim, cost.claimCPU, err = p.timed(func() (err error) {
+		claim, err = p.store.Claim(ctx, relay.Request{
+			Namespace: application.Namespace, Scope: scopes(1)[0], Token: p.stage.newName("token"),
+			Lease: time.Minute, Rows: batchRows, Bytes: relay.DefaultBatchBytes,
+		})
+		return err
+	})
+	if err != nil {
+		return cost, err
+	}
+	if len(claim.Rows) != batchRows {
+		return cost, fmt.Errorf("claimed %d rows instead of %d", len(claim.Rows), batchRows)
+	}
+	cost.settle, cost.settleCPU, err = p.timed(func() error { return p.settle(ctx, claim) })
+	return cost, err
+}
+
+func (p *pile) settle(ctx context.Context, claim relay.Claim) error {
+	verdicts := make([]relay.Verdict, len(claim.Rows))
+	for i := range claim.Rows {
+		verdicts[i] = relay.Verdict{Row: &claim.Rows[i], Exported: true}
+	}
+	results, err := p.store.Settle(ctx, claim, verdicts)
+	for _, r := range results {
+		if r.Status != relay.Written {
+			return errors.New("a claim was lost")
+		}
+	}
+	return err
+}
+
+// timed gives a call's time and its server process's, for each row of a batch.
+func (p *pile) timed(call func() error) (wall, cpu float64, err error) {
+	cpuBefore, err := runTime(p.backend)
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	if err := call(); err != nil {
+		return 0, 0, err
+	}
+	wall = microseconds(time.Since(start)) / batchRows
+	cpuAfter, err := runTime(p.backend)
+	return wall, microseconds(cpuAfter-cpuBefore) / batchRows, err
+}

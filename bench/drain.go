@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// drained is how one way of emptying the outbox went.
+type drained struct {
+	usage
+	rows    int
+	elapsed time.Duration // from the start to the last row marked
+	first   time.Duration // from the start to the first row marked
+	memory  float64       // the most that was resident, in MiB; 0 if not measured
+}
+
+func (d drained) speed() float64 { return float64(d.rows) / d.elapsed.Seconds() }
+
+// way is one way of emptying the outbox, and how it went each time.
+type way struct {
+	name string
+	run  func(context.Context) (drained, error)
+	went []drained
+}
+
+// speed is the median, in rows a second.
+func (w *way) speed() float64 { return median(each(w.went, drained.speed)) }
+
+// ways are the relay, what it is to be much faster than, and what it can't be faster than.
+type ways struct{ indexed, plain, loop, producer *way }
+
+func (w ways) all() []*way { return []*way{w.indexed, w.plain, w.loop, w.producer} }
+
+// drain measures the relay on a backlog beside a loop that takes one row at a time and beside a producer that has the
+// records in memory. The ways take turns, so that a change of the machine's mood hits all of them.
+func drain(ctx context.Context, s *stage) ([]target, error) {
+	ways, err := s.prepareDrain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for run := range s.runs {
+		for _, w := range ways.all() {
+			went, err := w.run(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			s.note("drain %d of %d, %s: %s rows/s", run+1, s.runs, w.name, whole(went.speed()))
+			w.went = append(w.went, went)
+		}
+	}
+	ways.print(s)
+	return ways.targets(), nil
+}
+
+// prepareDrain fills the tables of both variants, takes the records into memory, and warms the broker up with them.
+func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
+	s.note("filling two databases with %s rows each", whole(float64(s.backlog())))
+	var filled [2]database
+	for i, v := range variants {
+		if filled[i], err = s.newDatabase(ctx, v); err != nil {
+			return w, err
+		}
+		if err := filled[i].fill(ctx, scopes(s.tenants), s.operations); err != nil {
+			return w, err
+		}
+	}
+	records, err := filled[0].records(ctx)
+	if err != nil {
+		return w, err
+	}
+	on := func(backlog database, run func(context.Context, database, topic) (drained, error)) func(context.Context) (drained, error) {
+		return func(ctx context.Context) (drained, error) { return s.onCopy(ctx, backlog, run) }
+	}
+	w = ways{
+		indexed: &way{name: "relay, " + variants[0].name, run: on(filled[0], s.runRelay)},
+		plain:   &way{name: "relay, " + variants[1].name, run: on(filled[1], s.runRelay)},
+		loop:    &way{name: "one row at a time", run: on(filled[0], s.runOneByOne)},
+		producer: &way{name: "producer alone, no database", run: func(ctx context.Context) (drained, error) {
+			return s.onTopic(ctx, func(t topic) (drained, error) { return s.runProducer(ctx, t, records) })
+		}},
+	}
+	_, err = w.producer.run(ctx)
+	return w, err
+}
+
+// onTopic runs on a topic of its own.
+func (s *stage) onTopic(ctx context.Context, run func(topic) (drained, error)) (went drained, err error) {
+	t, err := s.newTopic(ctx)
+	if err != nil {
+		return went, err
+	}
+	if went, err = run(t); err != nil {
+		return went, err
+	}
+	return went, t.drop(ctx)
+}
+
+// onCopy runs on a copy of the backlog and a topic of its own. The checkpoint lets all start alike: soon after one, a
+// page's first change costs more log.
+func (s *stage) onCopy(ctx context.Context, backlog database, run func(context.Context, database, topic) (drained, error)) (drained, error) {
+	return s.onTopic(ctx, func(t topic) (went drained, err error) {
+		d, err := backlog.copy(ctx)
+		if err != nil {
+			return went, err
+		}
+		if err := s.execute(ctx, "postgres", `checkpoint`); err != nil {
+			return went, err
+		}
+		if went, err = run(ctx, d, t); err != nil {
+			return went, err
+		}
+		return went, d.drop(ctx)
+	})
+}
+
+// print prints a line for each way.
+func (w ways) print(s *stage) {
+	t := table{
+		title: fmt.Sprintf("Drain: %s rows of %d tenants", whole(float64(s.backlog())), s.tenants),
+		head: []string{"", "rows/s", "times one at a time", "client CPU, µs/row", "PostgreSQL CPU, µs/row",
+			"Kafka CPU, µs/row", "WAL, bytes/row", "until first row, s", "peak memory, MiB"},
+	}
+	for _, way := range w.all() {
+		cpu := func(value func(usage) time.Duration) string {
+			return tenths(median(each(way.went, func(d drained) float64 { return microseconds(value(d.usage)) / float64(d.rows) })))
+		}
+		memory := "-"
+		if way.went[0].memory > 0 {
+			memory = spread(each(way.went, func(d drained) float64 { return d.memory }), tenths)
+		}
+		t.add(way.name, spread(each(way.went, drained.speed), whole), tenths(way.speed()/w.loop.speed()),
+			cpu(func(u usage) time.Duration { return u.client }),
+			cpu(func(u usage) time.Duration { return u.postgres }),
+			cpu(func(u usage) time.Duration { return u.kafka }),
+			whole(median(each(way.went, func(d drained) float64 { return d.wal / float64(d.rows) }))),
+			hundredths(median(each(way.went, func(d drained) float64 { return d.first.Seconds() }))), memory)
+	}
+	t.print(s.out)
+}
+
+func (w ways) targets() []target {
+	slower := min(w.indexed.speed(), w.plain.speed())
+	memory := slices.Max(each(slices.Concat(w.indexed.went, w.plain.went), func(d drained) float64 { return d.memory }))
+	return []target{
+		atLeast("drain, the slower schema, rows/s", slower, 15_000, whole),
+		atLeast("drain, times a loop that takes one row at a time", slower/w.loop.speed(), 10, tenths),
+		atMost("drain, the relay's memory at its highest, MiB", memory, 64, tenths),
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// live is how events went while they were written.
+type live struct {
+	delays          []time.Duration // from commit to consumer
+	rate            float64         // rows a second that were written
+	relay, sessions float64         // processor time of the relay and of its sessions in PostgreSQL, in cores
+	memory          float64         // MiB
+}
+
+// latency measures from commit to consumer, for a tenant and for several.
+func latency(ctx context.Context, s *stage) ([]target, error) {
+	t := table{
+		title: fmt.Sprintf("Latency: %d rows/s for %s, from COMMIT's return to the consumer, in ms", s.rate, s.span),
+		head: []string{"tenants", "rows/s", "p50", "p95", "p99", "longest", "relay, cores", "its PostgreSQL sessions, cores",
+			"peak memory, MiB"},
+	}
+	var p50, p99 float64
+	for _, tenants := range []int{s.tenants, 1} {
+		var all []live
+		for run := range s.runs {
+			l, err := s.live(ctx, tenants)
+			if err != nil {
+				return nil, fmt.Errorf("%d tenants: %w", tenants, err)
+			}
+			s.note("latency %d of %d, %d tenants: p50 %s, p99 %s", run+1, s.runs, tenants,
+				percentile(l.delays, 50).Round(time.Millisecond), percentile(l.delays, 99).Round(time.Millisecond))
+			all = append(all, l)
+		}
+		at := func(p int) []float64 {
+			return each(all, func(l live) float64 { return milliseconds(percentile(l.delays, p)) })
+		}
+		p50, p99 = max(p50, median(at(50))), max(p99, median(at(99)))
+		t.add(fmt.Sprint(tenants), whole(median(each(all, func(l live) float64 { return l.rate }))),
+			spread(at(50), tenths), spread(at(95), tenths), spread(at(99), tenths), spread(at(100), tenths),
+			hundredths(median(each(all, func(l live) float64 { return l.relay }))),
+			hundredths(median(each(all, func(l live) float64 { return l.sessions }))),
+			spread(each(all, func(l live) float64 { return l.memory }), tenths))
+	}
+	t.print(s.out)
+	return []target{
+		atMost("commit to consumer, p50, ms", p50, 50, tenths),
+		atMost("commit to consumer, p99, ms", p99, 250, tenths),
+	}, nil
+}
+
+// live writes events with the relay and a consumer running.
+func (s *stage) live(ctx context.Context, tenants int) (l live, err error) {
+	d, err := s.newDatabase(ctx, variants[0])
+	if err != nil {
+		return l, err
+	}
+	t, err := s.newTopic(ctx)
+	if err != nil {
+		return l, err
+	}
+	r, err := s.startRelay(d, t, scopes(tenants))
+	if err != nil {
+		return l, err
+	}
+	defer r.process.Kill()
+	if err := r.awaitReady(ctx); err != nil {
+		return l, err
+	}
+	if err := r.watched(ctx, func(ctx context.Context) error { return l.measure(ctx, d, t, r, tenants) }); err != nil {
+		return l, err
+	}
+	if err := r.stop(); err != nil {
+		return l, err
+	}
+	if err := d.drop(ctx); err != nil {
+		return l, err
+	}
+	return l, t.drop(ctx)
+}
+
+// measure writes for a while to warm everything up, then for the measurement.
+func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess, tenants int) error {
+	c, err := t.newConsumer(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	pool, err := d.pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	w := &writer{pool: pool, tenants: scopes(tenants), rate: d.stage.rate, commits: map[string]time.Time{}}
+	if err := w.write(ctx, d.stage.warmUp); err != nil {
+		return err
+	}
+	before, err := d.work(ctx)
+	if err != nil {
+		return err
+	}
+	from := time.Now()
+	if err := w.write(ctx, d.stage.span); err != nil {
+		return err
+	}
+	seconds := time.Since(from).Seconds()
+	after, err := d.work(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.await(ctx, w.commits); err != nil {
+		return err
+	}
+	l.relay, l.sessions = (after.relay-before.relay).Seconds()/seconds, (after.sessions-before.sessions).Seconds()/seconds
+	l.delays = c.delays(w.commits, from)
+	l.rate = float64(len(l.delays)) / seconds
+	l.memory, err = peakMemory(r.pid)
+	return err
+}
+
+// pool is a connection for each lane.
+func (d database) pool(ctx context.Context) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(d.url(ownerRole))
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns, config.MinConns = lanes, lanes
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// delays are from commit to arrival, of what was committed from an instant on.
+func (c *consumer) delays(commits map[string]time.Time, from time.Time) (all []time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, committed := range commits {
+		if !committed.Before(from) {
+			all = append(all, c.arrivals[id].Sub(committed))
+		}
+	}
+	return all
+}
+
+// work is the processor time so far of the relay and of its sessions.
+type work struct{ relay, sessions time.Duration }
+
+func (d database) work(ctx context.Context) (w work, err error) {
+	if w.relay, err = cpuTime("relay"); err != nil {
+		return w, err
+	}
+	var backends []int
+	err = d.stage.connected(ctx, d.name, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `select pid from pg_stat_activity where usename = $1`, relayRole)
+		if err != nil {
+			return err
+		}
+		backends, err = pgx.CollectRows(rows, pgx.RowTo[int])
+		return err
+	})
+	for _, pid := range backends {
+		if spent, err := runTime(pid); err == nil { // else it has just ended
+			w.sessions += spent
+		}
+	}
+	return w, err
+}
