@@ -32,7 +32,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	stop := errors.New("stopped on purpose")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
-	if err := Run(ctx, shell(t, "read never")); !errors.Is(err, stop) {
+	if err := Run(ctx, shell(t, "exec sleep 600")); !errors.Is(err, stop) {
 		t.Errorf("Run = %v, want the context's cause", err)
 	}
 }
