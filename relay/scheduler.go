@@ -209,7 +209,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		// Looking at blocked rows costs more than looking at none.
 		first = firstBlockedWait
 	}
-	t.wait = min(max(t.wait*2, first), s.poll)
+	t.wait = min(max(t.wait*3/2, first), s.poll)
 	s.put(t, t.wait)
 }
 

@@ -123,7 +123,7 @@ func TestSchedulerConservesWork(t *testing.T) {
 
 func TestSchedulerWaits(t *testing.T) {
 	t.Parallel()
-	const ms = time.Millisecond
+	const ms, us = time.Millisecond, time.Microsecond
 	for _, c := range []struct {
 		name   string
 		poll   time.Duration
@@ -131,15 +131,17 @@ func TestSchedulerWaits(t *testing.T) {
 		want   []time.Duration // before the turn after each claim
 	}{
 		{"idle", 250 * ms, []Claim{foundNone, foundNone, foundNone, foundNone, foundNone, foundNone, foundNone},
-			[]time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 250 * ms, 250 * ms}},
-		{"blocked", 250 * ms, []Claim{blocked, blocked, blocked}, []time.Duration{100 * ms, 200 * ms, 250 * ms}},
+			[]time.Duration{10 * ms, 15 * ms, 22500 * us, 33750 * us, 50625 * us, 75937500, 113906250}},
+		{"idle up to the poll interval", 40 * ms, []Claim{foundNone, foundNone, foundNone, foundNone, foundNone, foundNone},
+			[]time.Duration{10 * ms, 15 * ms, 22500 * us, 33750 * us, 40 * ms, 40 * ms}},
+		{"blocked", 250 * ms, []Claim{blocked, blocked, blocked, blocked}, []time.Duration{100 * ms, 150 * ms, 225 * ms, 250 * ms}},
 		{"idle, then blocked", time.Second, []Claim{foundNone, foundNone, blocked, blocked, foundNone},
-			[]time.Duration{10 * ms, 20 * ms, 100 * ms, 200 * ms, 400 * ms}},
+			[]time.Duration{10 * ms, 15 * ms, 100 * ms, 150 * ms, 225 * ms}},
 		{"work begins again", 250 * ms, []Claim{foundNone, foundNone, foundRows, foundNone, onlyPushed, foundNone},
-			[]time.Duration{10 * ms, 20 * ms, 0, 10 * ms, 0, 10 * ms}},
+			[]time.Duration{10 * ms, 15 * ms, 0, 10 * ms, 0, 10 * ms}},
 		{"short poll interval", 5 * ms, []Claim{foundNone, blocked, foundNone}, []time.Duration{5 * ms, 5 * ms, 5 * ms}},
-		{"long poll interval", time.Hour, []Claim{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}},
-			[]time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms, 2560 * ms, 5120 * ms}},
+		{"long poll interval", time.Hour, []Claim{{}, {}, {}, {}},
+			[]time.Duration{10 * ms, 15 * ms, 22500 * us, 33750 * us}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
