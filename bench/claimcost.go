@@ -57,6 +57,8 @@ func ratio(p, to *pile, value func(perRow) float64) float64 {
 	return median(each(p.costs, value)) / median(each(to.costs, value))
 }
 
+// measurePiles measures both, after some measurements that do not count. A server process pays when it looks at a page
+// of the shared memory for the first time, and a relay keeps its connections.
 func (s *stage) measurePiles(ctx context.Context, v variant) (few, many *pile, err error) {
 	s.note("claim, %s: writing %s and %s rows", v.name, whole(float64(s.few*versions)), whole(float64(s.many*versions)))
 	if few, err = s.newPile(ctx, v, s.few); err != nil {
@@ -67,11 +69,14 @@ func (s *stage) measurePiles(ctx context.Context, v variant) (few, many *pile, e
 		return nil, nil, err
 	}
 	defer many.store.Close()
-	for run := range s.runs {
+	for run := -s.warmUps; run < s.runs; run++ {
 		for _, p := range []*pile{few, many} {
 			cost, err := p.measure(ctx)
 			if err != nil {
 				return nil, nil, err
+			}
+			if run < 0 {
+				continue
 			}
 			s.note("claim %d of %d, %s, %s pending: %s µs/row", run+1, s.runs, v.name, whole(float64(p.rows)), tenths(cost.claim))
 			p.costs = append(p.costs, cost)

@@ -74,15 +74,15 @@ func (r *Relay) ExportOnce(ctx context.Context, scope envelope.Scope) (Outcome, 
 	}
 }
 
-// claimOne claims one row. It looks again while a claim only moved blocked rows out
-// of the way.
+// claimOne claims one row. It looks on while a claim took none of those that it saw but
+// did not see all.
 func (r *Relay) claimOne(ctx context.Context, scope envelope.Scope) (Claim, error) {
 	for {
 		claim, err := r.claim(ctx, scope, 1)
 		if err != nil {
 			return Claim{}, fmt.Errorf("claim: %w", err)
 		}
-		if len(claim.Rows) > 0 || claim.Pushed == 0 {
+		if len(claim.Rows) > 0 || !claim.More {
 			return claim, nil
 		}
 		if ctx.Err() != nil {

@@ -38,12 +38,14 @@ type Claim struct {
 	// from its first unexported row on. Empty if nothing could be taken.
 	Rows []Row
 
-	// Seen is how many due rows were looked at; some may not have been claimable.
+	// Seen is how many due rows were looked at. Some may not have been claimable: behind
+	// an earlier row of their operation, or of another namespace.
 	Seen int
 	// Pushed is how many of those were moved behind the due time of an earlier row of
 	// their operation.
 	Pushed int
-	// More is true if the scope may hold further rows that could be claimed at once.
+	// More is true if the next claim may find rows at once: this one left some that it had
+	// no room for or did not look at, or some may have come due behind it.
 	More bool
 }
 
@@ -62,8 +64,9 @@ type Request struct {
 type Store interface {
 	// Claim takes due rows of exactly one scope and namespace under a lease, in one
 	// short transaction that is durable before it returns. It never waits for locks of
-	// others. After an error the rows are either free or come back when the lease
-	// ends. The rows belong to the caller.
+	// others, and its cost is bounded whatever rows lie in the scope: it may take none
+	// and say that there are more. After an error the rows are either free or come back
+	// when the lease ends. The rows belong to the caller.
 	Claim(ctx context.Context, req Request) (Claim, error)
 
 	// Settle writes verdicts on rows of the claim, all in one transaction, and says for

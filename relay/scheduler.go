@@ -11,9 +11,13 @@ import (
 )
 
 const (
-	firstIdleWait    = 10 * time.Millisecond  // after a scope was found empty
-	firstBlockedWait = 100 * time.Millisecond // after due rows were seen but none could be taken
-	notReadyWait     = time.Second            // between two questions whether the sink can take a scope's events
+	// After a claim that took nothing: the first wait, what it is longer for each due row
+	// that was looked at, and how long it is at most.
+	firstIdleWait    = 10 * time.Millisecond
+	waitPerBlocked   = 100 * time.Microsecond
+	longestFirstWait = 100 * time.Millisecond
+
+	notReadyWait = time.Second // between two questions whether the sink can take a scope's events
 
 	// Claims that failed are followed by smaller ones, and those by larger ones again up
 	// to this many rows; then as many as usual are asked for.
@@ -188,8 +192,8 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 }
 
 // claimed gives a turn back after a claim, and decides when the scope is looked at
-// again: at once if rows were found or moved out of the way, else after growing
-// waits up to the poll interval.
+// again: at once if rows were found or there are more to look at, else after growing
+// waits up to the poll interval, which begin longer the more was looked at in vain.
 func (s *scheduler) claimed(t *turn, c Claim) {
 	s.mu.Lock()
 	if t.most *= 2; t.most > mostProbed {
@@ -199,16 +203,12 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		t.probed()
 	}
 	s.mu.Unlock()
-	if len(c.Rows) > 0 || c.Pushed > 0 {
+	if len(c.Rows) > 0 || c.More {
 		t.wait = 0
 		s.put(t, 0)
 		return
 	}
-	first := firstIdleWait
-	if c.Seen > 0 {
-		// Looking at blocked rows costs more than looking at none.
-		first = firstBlockedWait
-	}
+	first := min(firstIdleWait+time.Duration(c.Seen)*waitPerBlocked, longestFirstWait)
 	t.wait = min(max(t.wait*3/2, first), s.poll)
 	s.put(t, t.wait)
 }

@@ -14,8 +14,8 @@ import (
 var (
 	foundRows  = Claim{Rows: make([]Row, 1), Seen: 1}
 	foundNone  = Claim{}
-	onlyPushed = Claim{Seen: 1, Pushed: 1}
-	blocked    = Claim{Seen: 1}
+	onlyPushed = Claim{Seen: 1, Pushed: 1, More: true}
+	blocked    = Claim{Seen: 1000}
 )
 
 func testScope(t *testing.T, id string) envelope.Scope {
@@ -137,6 +137,7 @@ func TestSchedulerWaits(t *testing.T) {
 		{"blocked", 250 * ms, []Claim{blocked, blocked, blocked, blocked}, []time.Duration{100 * ms, 150 * ms, 225 * ms, 250 * ms}},
 		{"idle, then blocked", time.Second, []Claim{foundNone, foundNone, blocked, blocked, foundNone},
 			[]time.Duration{10 * ms, 15 * ms, 100 * ms, 150 * ms, 225 * ms}},
+		{"a few blocked", 250 * ms, []Claim{{Seen: 1}, {Seen: 100}, {Seen: 3}}, []time.Duration{10100 * us, 20 * ms, 30 * ms}},
 		{"work begins again", 250 * ms, []Claim{foundNone, foundNone, foundRows, foundNone, onlyPushed, foundNone},
 			[]time.Duration{10 * ms, 15 * ms, 0, 10 * ms, 0, 10 * ms}},
 		{"short poll interval", 5 * ms, []Claim{foundNone, blocked, foundNone}, []time.Duration{5 * ms, 5 * ms, 5 * ms}},

@@ -14,8 +14,14 @@ import (
 	"outboxrelay/relay"
 )
 
-// recheck is when a row behind a parked one is looked at again.
-const recheck = 24 * time.Hour
+const (
+	// recheck is when a row behind a parked one is looked at again.
+	recheck = 24 * time.Hour
+
+	// fewestLooks is how many due rows also a claim of one row looks at: it would need
+	// many claims to get past rows that can't be taken.
+	fewestLooks = 200
+)
 
 // Claim implements [relay.Store].
 func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
@@ -23,16 +29,12 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	if err != nil {
 		return relay.Claim{}, err
 	}
-	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: time.Now().Add(req.Lease)}
-	start := s.walks.start(req.Scope)
-	var first pgtype.Timestamptz
+	look := look{start: s.walks.start(req.Scope), began: time.Now()}
+	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: look.began.Add(req.Lease)}
 	err = s.inScope(ctx, req.Scope, func(b *pgx.Batch) {
 		b.Queue(s.claimText(req.Rows, indexed), req.Scope.Stored(), req.Namespace, req.Token,
-			seconds(req.Lease), seconds(recheck), start, req.Bytes,
-		).Query(func(rows pgx.Rows) (err error) {
-			first, err = scanClaim(rows, &claim)
-			return err
-		})
+			seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes,
+		).Query(func(rows pgx.Rows) error { return scanClaim(rows, &claim, &look) })
 	})
 	if err != nil {
 		s.lookAgain()
@@ -40,19 +42,23 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	}
 	// The statement promises this; what the update returns comes in no promised order.
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
-	full := claim.Seen >= req.Rows
-	claim.More = full || claim.Pushed > 0 || len(claim.Rows) < claim.Seen && len(claim.Rows) > 0
-	s.walks.claimed(req.Scope, start, full, first)
+	look.taken = len(claim.Rows) > 0 || claim.Pushed > 0
+	look.more = look.more || claim.Seen >= looks(req.Rows)
+	claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
 	if len(claim.Rows) > req.Rows {
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
 	return claim, nil
 }
 
+// looks is how many due rows a claim of so many rows looks at.
+func looks(rows int) int { return max(rows, fewestLooks) }
+
 // scanClaim reads the answer of the claim statement.
-func scanClaim(rows pgx.Rows, claim *relay.Claim) (first pgtype.Timestamptz, err error) {
+func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	for rows.Next() {
 		var (
+			endID    *int64
 			id       *int64
 			op       *uuid.UUID
 			topic    *string
@@ -62,8 +68,12 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim) (first pgtype.Timestamptz, err
 			bytes    *int64
 			payload  []byte
 		)
-		if err := rows.Scan(&claim.Seen, &claim.Pushed, &first, &id, &op, &topic, &created, &attempts, &expired, &bytes, &payload); err != nil {
-			return first, fmt.Errorf("read claimed rows: %w", err)
+		if err := rows.Scan(&look.more, &claim.Seen, &claim.Pushed, &look.end.due, &endID, &look.clock,
+			&id, &op, &topic, &created, &attempts, &expired, &bytes, &payload); err != nil {
+			return fmt.Errorf("read claimed rows: %w", err)
+		}
+		if endID != nil {
+			look.end.id = *endID
 		}
 		if id == nil {
 			continue
@@ -77,5 +87,5 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim) (first pgtype.Timestamptz, err
 		}
 		claim.Rows = append(claim.Rows, row)
 	}
-	return first, rows.Err()
+	return rows.Err()
 }

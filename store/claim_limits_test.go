@@ -14,15 +14,15 @@ func TestClaimTakesAtMostSoManyRows(t *testing.T) {
 		scope := tenant(t, "acme")
 		f.fill(t, scope, 5, 2) // what stands behind a claimed row is passed over
 		for _, c := range []struct {
-			rows, want int
-			more       bool
-		}{{1, 1, true}, {3, 3, true}, {10, 2, false}, {10, 0, false}} {
+			rows, want, seen int
+			more             bool
+		}{{1, 1, 10, true}, {3, 3, 9, true}, {10, 2, 6, true}, {10, 0, 4, false}} {
 			req := request(scope)
 			req.Rows = c.rows
 			claim := f.claimWith(t, req)
-			if len(claim.Rows) != c.want || claim.Seen != c.want || claim.More != c.more {
-				t.Errorf("at most %d rows: claimed %d of %d seen, more %t; want %d, more %t",
-					c.rows, len(claim.Rows), claim.Seen, claim.More, c.want, c.more)
+			if len(claim.Rows) != c.want || claim.Seen != c.seen || claim.More != c.more {
+				t.Errorf("at most %d rows: claimed %d of %d seen, more %t; want %d of %d, more %t",
+					c.rows, len(claim.Rows), claim.Seen, claim.More, c.want, c.seen, c.more)
 			}
 			if n := value[int](t, f, "select count(*) from aksara_operation_outbox where claimed_by = $1", req.Token); n != c.want {
 				t.Errorf("at most %d rows: the table has %d under the claim", c.rows, n)

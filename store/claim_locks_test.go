@@ -95,7 +95,7 @@ func (f *fixture) frame(t testing.TB, scope envelope.Scope) pgx.Tx {
 }
 
 func claimArguments(req relay.Request) []any {
-	return []any{req.Scope.Stored(), req.Namespace, req.Token, req.Lease.Seconds(), 86400.0, "-infinity", req.Bytes}
+	return []any{req.Scope.Stored(), req.Namespace, req.Token, req.Lease.Seconds(), 86400.0, "-infinity", 0, req.Bytes}
 }
 
 // More claimants than rows, at once: each row goes to exactly one of them.

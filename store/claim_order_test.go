@@ -36,7 +36,7 @@ func TestClaimTakesAnUnbrokenRun(t *testing.T) {
 		{"last waits", map[int]string{4: waiting}, []int{0, 1, 2, 3}, 0},
 		{"head exported", map[int]string{0: done}, []int{1, 2, 3, 4}, 0},
 		{"middle exported", map[int]string{2: done}, []int{0, 1, 3, 4}, 0},
-		{"head leased, next waits", map[int]string{0: leased, 1: waiting}, nil, 0},
+		{"head leased, next waits", map[int]string{0: leased, 1: waiting}, nil, 3},
 		{"middle leased, next waits", map[int]string{1: leased, 2: waiting}, []int{0}, 2},
 		{"two wait", map[int]string{1: waiting, 3: parked}, []int{0}, 2},
 	}

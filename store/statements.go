@@ -63,7 +63,7 @@ func newStatements(schema string) statements {
 // claimText is the claim statement for at most that many rows.
 func (s statements) claimText(rows int, indexed bool) string {
 	return render(s.claim, map[string]any{
-		"Schema": s.schema, "Limit": rows, "Indexed": indexed, "MostBytes": mostPayload,
+		"Schema": s.schema, "Rows": rows, "Looks": looks(rows), "Indexed": indexed, "MostBytes": mostPayload,
 	})
 }
 

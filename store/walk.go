@@ -10,63 +10,115 @@ import (
 )
 
 const (
-	fullWalkClaims = 16
-	fullWalkEvery  = 10 * time.Second
+	// During a long pass rows come due behind it: others give them back, leases end, or a
+	// transaction that wrote them commits late.
+	passClaims = 16
+	passTime   = 10 * time.Second
+
+	// passShare bounds what rows that can't be claimed cost: a pass that met many of them
+	// is begun again when it has lasted that many times as long as it spent on them.
+	passShare = 10
+
+	// Rows are visible when their transaction commits, not at their due time. So much
+	// before the present a look begins that only wants what is new.
+	lateCommits = 5 * time.Second
 )
 
-// walks remembers, for each scope, where the next claim begins to look. Exported rows
-// leave dead index entries at the front of the pending range until vacuum, and a
-// drain that begins before them each time reads all of them each time. It only
-// narrows the candidates: which of them may be claimed is judged on all rows.
+// position is a place in the order in which claims look at a scope's rows.
+type position struct {
+	due pgtype.Timestamptz
+	id  int64
+}
+
+var beginning = position{due: pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}}
+
+// walks remembers how far claims have come in each scope. A claim looks at a limited
+// number of rows, and the next one goes on behind them: a pass. Thus rows that can't
+// be claimed, however many lie in front, cost a claim no more than its limit, and the
+// dead index entries that exported rows leave until vacuum are not read each time.
+//
+// It only narrows the candidates: which of them may be claimed is judged on all rows.
 type walks struct {
-	mu     sync.Mutex
-	scopes map[envelope.Scope]walk
+	mu       sync.Mutex
+	passes   map[envelope.Scope]*pass
+	returned map[envelope.Scope]time.Time // when rows were last given back
 }
 
-type walk struct {
-	from   pgtype.Timestamptz
-	claims int // since the last full walk
-	full   time.Time
+// pass is one that took more than one claim.
+type pass struct {
+	began  time.Time
+	claims int
+	spent  time.Duration // by claims that took nothing of all that they looked at
+	taken  bool          // any of its claims took or moved rows
+	next   position
+	ended  bool // everything due has been looked at; next is where what is new lies
 }
 
-var wholeRange = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-
-func newWalks() walks { return walks{scopes: map[envelope.Scope]walk{}} }
+func newWalks() walks {
+	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}}
+}
 
 // start is where the next claim of a scope begins to look.
-func (w *walks) start(scope envelope.Scope) pgtype.Timestamptz {
+func (w *walks) start(scope envelope.Scope) position {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at, ok := w.scopes[scope]
-	if !ok || at.claims >= fullWalkClaims || time.Since(at.full) > fullWalkEvery {
-		return wholeRange
+	p, ok := w.passes[scope]
+	if !ok {
+		return beginning
 	}
-	return at.from
+	lasted := time.Since(p.began)
+	wanted := p.ended || p.claims >= passClaims || lasted >= passTime || w.returned[scope].After(p.began)
+	if wanted && lasted >= passShare*p.spent {
+		return beginning
+	}
+	return p.next
 }
 
-// claimed tells how a claim that began at start ended. While claims come back full the
-// next one goes on where this one began; after any other the whole range is looked at.
-// Only a claim that looked at the whole range puts off the next one that does: others
-// may have been on their way already when that was due, or when rows were given back.
-func (w *walks) claimed(scope envelope.Scope, start pgtype.Timestamptz, full bool, first pgtype.Timestamptz) {
+// look is what one claim has looked at.
+type look struct {
+	start position
+	began time.Time          // by our clock, before the claim was sent
+	clock pgtype.Timestamptz // the database's, as the claim began
+	more  bool               // it left due rows for the next one
+	end   position           // where that one goes on
+	taken bool               // it took rows or moved some
+}
+
+// claimed tells how a claim ended, and says whether the next one may find more at once.
+// That is also so at the end of a pass that took rows: others may have come due
+// behind it.
+func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !full || !first.Valid {
-		delete(w.scopes, scope)
-		return
+	if l.start == beginning {
+		delete(w.passes, scope)
 	}
-	at := w.scopes[scope]
-	if start == wholeRange {
-		at = walk{full: time.Now()}
+	p, ok := w.passes[scope]
+	switch {
+	case !ok && !l.more:
+		return false // one claim saw all: it costs nothing to begin again
+	case !ok:
+		p = &pass{began: l.began}
+		w.passes[scope] = p
 	}
-	at.from = first
-	at.claims++
-	w.scopes[scope] = at
+	p.claims++
+	p.ended = !l.more
+	p.taken = p.taken || l.taken
+	if p.ended {
+		p.next = position{due: pgtype.Timestamptz{Time: l.clock.Time.Add(-lateCommits), Valid: true}}
+		more, p.taken = p.taken, false
+		return more
+	}
+	p.next = l.end
+	if !l.taken {
+		p.spent += time.Since(l.began)
+	}
+	return true
 }
 
-// forget makes the next claim look at the whole range: rows were given back.
+// forget makes a new pass begin soon: rows were given back.
 func (w *walks) forget(scope envelope.Scope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.scopes, scope)
+	w.returned[scope] = time.Now()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"outboxrelay/envelope"
+	"outboxrelay/internal/sample"
 	"outboxrelay/relay"
 )
 
@@ -76,6 +77,37 @@ func TestReturnedRowsAreFoundAtOnce(t *testing.T) {
 		f.settle(t, first, relay.Verdict{Wait: relay.KeepDue, Refund: true})
 		if got := ids(f.claimWith(t, req)); !slices.Equal(got, ids(first)) {
 			t.Errorf("claimed %d, want %d again", got, ids(first))
+		}
+	})
+}
+
+// Rows of an application that shares the tables and is not ours, however many, cost a
+// claim no more than it looks at, and what lies behind them is reached.
+func TestForeignRowsInFront(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		const foreign, looks = 3000, 200
+		scope := tenant(t, "acme")
+		f.fillAs(t, sample.Application{Namespace: "foreign"}, scope, foreign/3, 3)
+		written := value[string](t, f, "select min(xmin::text) from aksara_operation_outbox")
+		ours := slices.Concat(f.fill(t, scope, 5, 1)...)
+		req := request(scope)
+		req.Rows = 2
+		var got []int64
+		for i := 0; len(got) < len(ours); i++ {
+			claim := f.claimWith(t, req)
+			if claim.Seen > looks || !claim.More || i > foreign/looks+len(ours) {
+				t.Fatalf("claim %d: looked at %d rows, more %t, %d claimed so far", i, claim.Seen, claim.More, got)
+			}
+			f.settle(t, claim, relay.Verdict{Exported: true})
+			got = append(got, ids(claim)...)
+		}
+		if !slices.Equal(got, ours) {
+			t.Errorf("claimed %d, want %d", got, ours)
+		}
+		if n := value[int](t, f, `select count(*) from aksara_operation_outbox o join aksara_operations op on op.id = o.operation_id
+			where op.application_namespace = 'foreign' and o.xmax = '0' and o.xmin::text = $1`, written); n != foreign {
+			t.Errorf("%d of %d rows of the other application were left alone, locks included", n, foreign)
 		}
 	})
 }

@@ -10,100 +10,133 @@ import (
 	"outboxrelay/envelope"
 )
 
-// at is an instant that claims may begin at.
-func at(minute int) pgtype.Timestamptz {
-	return pgtype.Timestamptz{Time: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), Valid: true}
+// The database's clock as the tests' claims begin.
+var noon = pgtype.Timestamptz{Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Valid: true}
+
+// at is the place behind the row with that id, due as many minutes after midnight.
+func at(id int64) position {
+	return position{due: pgtype.Timestamptz{Time: time.Date(2026, 1, 1, 0, int(id), 0, 0, time.UTC), Valid: true}, id: id}
 }
 
-// full is a full claim whose first row was due at the given minute.
-func (w *walks) fullClaim(scope envelope.Scope, minute int) (start pgtype.Timestamptz) {
-	start = w.start(scope)
-	w.claimed(scope, start, true, at(minute))
-	return start
-}
+// recent is where a look begins that only wants what is new.
+var recent = position{due: pgtype.Timestamptz{Time: noon.Time.Add(-lateCommits), Valid: true}}
 
-func TestWalkGoesOnWhileClaimsAreFull(t *testing.T) {
-	t.Parallel()
-	w, scope := newWalks(), envelope.NonTenant()
-	for round := range 3 {
-		for i := range fullWalkClaims {
-			want := wholeRange
-			if i > 0 {
-				want = at(i - 1)
-			}
-			if got := w.fullClaim(scope, i); got != want {
-				t.Fatalf("round %d: claim %d begins at %v, want %v", round, i, got, want)
-			}
-		}
+// claim makes a claim that takes that long, and tells where it began. It looks as far as
+// end, or to the last due row if that is nil.
+func (w *walks) claim(scope envelope.Scope, end *position, taken bool, lasts time.Duration) (start position, more bool) {
+	l := look{start: w.start(scope), began: time.Now(), clock: noon, more: end != nil, taken: taken}
+	if end != nil {
+		l.end = *end
 	}
+	time.Sleep(lasts)
+	return l.start, w.claimed(scope, l)
 }
 
-func TestWalkBeginsAgain(t *testing.T) {
+// steps runs claims of one scope in virtual time, one after the other.
+func steps(t *testing.T, do func(w *walks, claim func(what string, want position, end *position, taken, wantMore bool))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWalks()
+		do(&w, func(what string, want position, end *position, taken, wantMore bool) {
+			t.Helper()
+			start, more := w.claim(envelope.NonTenant(), end, taken, 10*time.Millisecond)
+			if start != want || more != wantMore {
+				t.Errorf("%s: the claim begins behind %v and says more %t, want %v and %t", what, start, more, want, wantMore)
+			}
+		})
+	})
+}
+
+func TestPassGoesOnBehindWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
-	scope := envelope.NonTenant()
-	for name, do := range map[string]func(*walks){
-		"after a claim that was not full": func(w *walks) { w.claimed(scope, w.start(scope), false, at(5)) },
-		"after rows were given back":      func(w *walks) { w.forget(scope) },
-		"after rows were given back during a claim": func(w *walks) {
-			start := w.start(scope)
-			w.forget(scope)
-			w.claimed(scope, start, true, at(5))
+	steps(t, func(_ *walks, claim func(string, position, *position, bool, bool)) {
+		one, two := at(1), at(2)
+		claim("first", beginning, &one, true, true)
+		claim("second", one, &two, true, true)
+		claim("last", two, nil, false, true) // others may have come due behind it
+		claim("of the next pass", beginning, nil, false, false)
+		claim("of the one after that", beginning, nil, true, false)
+	})
+}
+
+func TestPassBeginsAgainDuringADrain(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(w *walks){
+		"after rows were given back": func(w *walks) { w.forget(envelope.NonTenant()) },
+		"after some time":            func(*walks) { time.Sleep(passTime) },
+		"after many claims": func(w *walks) {
+			for i := range int64(passClaims - 1) {
+				end := at(10 + i)
+				w.claim(envelope.NonTenant(), &end, true, time.Millisecond)
+			}
 		},
 	} {
-		w := newWalks()
-		w.fullClaim(scope, 1)
-		if got := w.start(scope); got != at(1) {
-			t.Fatalf("%s: a claim begins at %v, want %v", name, got, at(1))
-		}
-		do(&w)
-		if got := w.start(scope); got != wholeRange {
-			t.Errorf("%s: a claim begins at %v, want the whole range", name, got)
-		}
+		steps(t, func(w *walks, claim func(string, position, *position, bool, bool)) {
+			one := at(1)
+			claim(name+": first", beginning, &one, true, true)
+			do(w)
+			claim(name+": next", beginning, nil, false, false)
+		})
 	}
 }
 
-func TestWalkBeginsAgainInTime(t *testing.T) {
+// Rows that come back while the first claim of a pass is under way are not forgotten.
+func TestRowsGivenBackDuringAClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, scope := newWalks(), envelope.NonTenant()
-		w.fullClaim(scope, 1)
-		time.Sleep(fullWalkEvery - time.Second)
-		slow := w.start(scope)
-		if slow != at(1) {
-			t.Fatalf("a claim begins at %v, want %v", slow, at(1))
-		}
-		time.Sleep(2 * time.Second)
-		w.claimed(scope, slow, true, at(2)) // began in time, so it is no walk over everything
-		if got := w.start(scope); got != wholeRange {
-			t.Errorf("a claim begins at %v, want the whole range", got)
+		w, scope, one := newWalks(), envelope.NonTenant(), at(1)
+		l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, taken: true, end: one}
+		time.Sleep(time.Millisecond)
+		w.forget(scope)
+		w.claimed(scope, l)
+		if got := w.start(scope); got != beginning {
+			t.Errorf("the next claim begins behind %v, want all to be looked at again", got)
 		}
 	})
 }
 
-// Claims that are on their way when the next full walk is due do not take its place.
-func TestWalkOfSeveralClaimants(t *testing.T) {
+// What can't be claimed is looked at whole for a tenth of the time at most. In between
+// only what is new is looked at.
+func TestRowsInFrontCostABoundedShare(t *testing.T) {
 	t.Parallel()
-	w, scope := newWalks(), envelope.NonTenant()
-	for i := range fullWalkClaims - 1 {
-		w.fullClaim(scope, i)
-	}
-	first, second := w.start(scope), w.start(scope)
-	w.claimed(scope, first, true, at(20))
-	w.claimed(scope, second, true, at(21))
-	if got := w.start(scope); got != wholeRange {
-		t.Errorf("a claim begins at %v, want the whole range", got)
-	}
+	steps(t, func(w *walks, claim func(string, position, *position, bool, bool)) {
+		one, two := at(1), at(2)
+		claim("in front", beginning, &one, false, true)
+		w.forget(envelope.NonTenant())
+		claim("in front", one, &two, false, true) // 20 ms spent
+		claim("to the end", two, nil, true, true)
+		claim("what is new", recent, nil, true, true)
+		claim("what is new", recent, nil, false, false)
+		time.Sleep(10 * 20 * time.Millisecond)
+		claim("the next pass", beginning, &one, false, true)
+	})
 }
 
-func TestWalksAreApart(t *testing.T) {
+// A drain behind rows that can't be claimed gets on.
+func TestPassBehindRowsInFrontIsNotCutShort(t *testing.T) {
+	t.Parallel()
+	steps(t, func(w *walks, claim func(string, position, *position, bool, bool)) {
+		start := beginning
+		for i := range int64(10 * passClaims) {
+			end := at(i + 1)
+			claim("in front", start, &end, false, true)
+			start = end
+		}
+		one := at(1000)
+		claim("behind them", start, &one, true, true)
+		claim("and on", one, nil, true, true)
+	})
+}
+
+func TestPassesAreApart(t *testing.T) {
 	t.Parallel()
 	one, err := envelope.Tenant("one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWalks()
-	w.fullClaim(one, 1)
-	if got := w.start(envelope.NonTenant()); got != wholeRange {
-		t.Errorf("another scope's claim begins at %v, want the whole range", got)
+	w, end := newWalks(), at(1)
+	w.claim(one, &end, true, 0)
+	if got := w.start(envelope.NonTenant()); got != beginning {
+		t.Errorf("another scope's claim begins behind %v", got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"outboxrelay/relay"
 )
 
@@ -27,9 +25,16 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 	now := s.now()
 	pending := s.unexported()
-	due := s.dueRows(req, pending, now)
+	due := s.dueRows(req, now)
 	claim.Seen = len(due)
-	fits := within(due, req.Bytes)
+	var ready []*Stored
+	for _, r := range due {
+		if r.Namespace == req.Namespace && !pending[r.Operation][0].held(now) {
+			ready = append(ready, r)
+		}
+	}
+	most := min(len(ready), req.Rows)
+	fits := within(ready[:most], req.Bytes)
 	for _, rows := range pending {
 		claimed, pushed := judge(rows, fits, now)
 		for _, r := range claimed {
@@ -41,20 +46,19 @@ func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 		claim.Pushed += len(pushed)
 	}
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
-	claim.More = claim.Seen == req.Rows || claim.Pushed > 0 || len(claim.Rows) > 0 && len(claim.Rows) < claim.Seen
+	claim.More = most == req.Rows || claim.Pushed > 0 || slices.ContainsFunc(ready[:most], func(r *Stored) bool { return !fits[r] })
 }
 
 // dueRows are the rows that a claim looks at, those due longest first.
-func (s *Store) dueRows(req relay.Request, pending map[uuid.UUID][]*Stored, now time.Time) []*Stored {
+func (s *Store) dueRows(req relay.Request, now time.Time) []*Stored {
 	var due []*Stored
 	for _, r := range s.rows {
-		if r.Scope == req.Scope && r.Namespace == req.Namespace && !r.Exported &&
-			r.due(now) && !r.held(now) && !pending[r.Operation][0].held(now) {
+		if r.Scope == req.Scope && !r.Exported && r.due(now) && !r.held(now) {
 			due = append(due, r)
 		}
 	}
 	slices.SortStableFunc(due, func(a, b *Stored) int { return a.Due.Compare(b.Due) })
-	return due[:min(len(due), req.Rows)]
+	return due
 }
 
 // within tells of each row that a claim looks at whether it fits the byte budget. One

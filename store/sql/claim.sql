@@ -1,105 +1,116 @@
 -- Claims due rows of one scope and namespace.
 --
 -- $1 scope  $2 namespace  $3 token  $4 lease in seconds  $5 seconds until a row behind
--- a parked one is looked at again  $6 walk start  $7 most bytes of payload text
+-- a parked one is looked at again  $6, $7 the due time and id that the walk begins behind
+-- $8 most bytes of payload text
 --
--- Locks: outbox rows only, those that another transaction has locked are passed over.
--- Index: idx_aksara_operation_outbox_pending, in its order, so the walk ends after as
--- many rows as it locks. That number is a literal, because as a parameter the planner
--- could not rely on it.
+-- Looks at so many due rows and no more, whatever they turn out to be, and tells where
+-- the next claim goes on. The numbers of rows are literals, because as parameters the
+-- planner could not rely on them.
+-- Locks: outbox rows only, and of these only what it means to write. Rows that another
+-- transaction has locked are passed over.
 -- Order: ascending id. Always at least one row; its id is null if nothing was claimed.
 --
--- "Not exported" is spelled in two ways on purpose. Statistics taken while everything is
--- exported make an index over unexported rows look empty, and a probe that could use
+-- "Not exported" is spelled in three ways on purpose. Statistics taken while everything
+-- is exported make an index over unexported rows look empty, and a probe that could use
 -- such an index would then read the whole scope for each row. So the walk says "is
--- null", which only the pending index matches, and the probes say coalesce, which only
--- relay_outbox_operation matches.
-with due as materialized (
-  select o.id, o.operation_id, o.next_attempt_at, o.claimed_by,
-         {{- if not .Indexed}} o.transition_id,{{end}}
-         octet_length(o.payload::text) as bytes,
-         head.id as head_id, head.next_attempt_at as head_at
-  from {{.Schema}}.aksara_operation_outbox o
-  cross join lateral (
-    -- the first unexported row of the operation: one probe
-    {{- if .Indexed}}
-    select p.id, p.next_attempt_at, p.claim_expires_at
-    from {{.Schema}}.aksara_operation_outbox p
-    where p.operation_id = o.operation_id and coalesce(p.exported_at, 'infinity') = 'infinity'
-    order by p.id
-    limit 1
-    {{- else}}
-    -- with a limit inside, and by state_version: the planner must not find out that t.id
-    -- is p.transition_id, or it might walk the outbox by that
-    select p.id, p.next_attempt_at, p.claim_expires_at
-    from {{.Schema}}.aksara_operation_transitions t
-    cross join lateral (
-      select p.id, p.next_attempt_at, p.claim_expires_at
+-- null", which only the pending index matches, the probes say coalesce, which only
+-- relay_outbox_operation matches, and what is looked up by id says num_nulls, which no
+-- index matches.
+{{- define "earliest"}}
+  {{- if .Indexed}}
       from {{.Schema}}.aksara_operation_outbox p
-      where p.transition_id = t.id and coalesce(p.exported_at, 'infinity') = 'infinity'
-      limit 1
-    ) p
-    where t.operation_id = o.operation_id
-    order by t.state_version
-    limit 1
-    {{- end}}
-  ) head
+      where p.operation_id = operations.operation_id and coalesce(p.exported_at, 'infinity') = 'infinity'
+      order by p.id
+  {{- else}}
+      -- with a limit inside, and by state_version: the planner must not find out that t.id
+      -- is p.transition_id, or it might walk the outbox by that
+      from {{.Schema}}.aksara_operation_transitions t
+      cross join lateral (
+        select p.id, p.next_attempt_at
+        from {{.Schema}}.aksara_operation_outbox p
+        where p.transition_id = t.id and coalesce(p.exported_at, 'infinity') = 'infinity'
+        limit 1
+      ) p
+      where t.operation_id = operations.operation_id
+      order by t.state_version
+  {{- end}}
+      limit cardinality(operations.ids)
+{{- end}}
+with due as materialized (
+  -- index: idx_aksara_operation_outbox_pending, in its order
+  select o.id, o.operation_id, o.next_attempt_at
+  from {{.Schema}}.aksara_operation_outbox o
   where o.tenant_scope = $1
     and o.exported_at is null
-    and o.next_attempt_at >= $6::timestamptz and o.next_attempt_at <= statement_timestamp()
+    and (o.next_attempt_at, o.id) > ($6::timestamptz, $7::bigint) and o.next_attempt_at <= statement_timestamp()
     and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
-    -- an operation in flight is passed over, not locked
-    and (head.claim_expires_at is null or head.claim_expires_at <= statement_timestamp())
-    and (select op.application_namespace = $2 from {{.Schema}}.aksara_operations op where op.id = o.operation_id)
   order by o.next_attempt_at, o.id
-  limit {{.Limit}}
+  limit {{.Looks}}
+), operations as materialized (
+  -- Each operation's due rows, if it is ours. A row's turn comes with that of the earlier
+  -- ones: due times may contradict the order of versions.
+  select due.operation_id, due.ids, due.turns
+  from (
+    select due.operation_id, array_agg(due.id order by due.id) as ids, array_agg(due.turn order by due.id) as turns
+    from (
+      select due.operation_id, due.id,
+             max(due.next_attempt_at) over (partition by due.operation_id order by due.id rows unbounded preceding) as turn
+      from due
+    ) due
+    group by due.operation_id
+  ) due
+  where (select op.application_namespace = $2 from {{.Schema}}.aksara_operations op where op.id = due.operation_id)
+), compared as materialized (
+  -- and its first unexported rows, whoever holds them, as many as those
+  select operations.*, array(
+      select p.id
+      {{- template "earliest" .}}
+    ) as earliest
+  from operations
+), ready as materialized (
+  -- A due row that stands at the same place among both has no earlier one that isn't due.
+  -- Of the others some stand behind one that is due later, at reached.
+  select row.id, row.turn, row.place, operations.earliest[row.place] is not distinct from row.id as joined,
+         operations.reached[width_bucket(row.id, operations.earliest)] as reached
+  from (
+    select operations.ids, operations.turns, operations.earliest,
+           case when operations.ids <> operations.earliest then array(
+             select max(p.next_attempt_at) over (order by {{if .Indexed}}p.id{{else}}t.state_version{{end}} rows unbounded preceding)
+             {{- template "earliest" .}}
+           ) end as reached
+    from compared operations
+  ) operations
+  cross join lateral unnest(operations.ids, operations.turns) with ordinality as row (id, turn, place)
+), locked as materialized (
+  -- judged by its newest version
+  select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, octet_length(o.payload::text) as bytes,
+         ready.turn, ready.place, ready.joined, ready.reached
+  from ready
+  join {{.Schema}}.aksara_operation_outbox o on o.id = ready.id
+  where num_nulls(o.exported_at) = 1
+    and o.next_attempt_at <= statement_timestamp()
+    and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
+    and (ready.joined or ready.reached > o.next_attempt_at)
+  order by ready.turn, o.id
+  limit {{.Rows}}
   for update of o skip locked
-), linked as (
-  select due.id, due.operation_id, due.next_attempt_at, due.claimed_by, due.bytes, due.head_at,
-         prev.next_attempt_at as prev_at,
-         sum(due.bytes) over walked <= $7 or row_number() over walked = 1 as fits,
-         -- the operation's previous unexported row is the previous one that this claim locked
-         prev.id is not distinct from lag(due.id) over (partition by due.operation_id order by due.id) as joined
-  from due
-  left join lateral (
-    {{- if .Indexed}}
-    select p.id, p.next_attempt_at
-    from {{.Schema}}.aksara_operation_outbox p
-    where due.id <> due.head_id and p.operation_id = due.operation_id
-      and coalesce(p.exported_at, 'infinity') = 'infinity' and p.id < due.id
-    order by p.id desc
-    limit 1
-    {{- else}}
-    select p.id, p.next_attempt_at
-    from {{.Schema}}.aksara_operation_transitions t
-    cross join lateral (
-      select p.id, p.next_attempt_at
-      from {{.Schema}}.aksara_operation_outbox p
-      where p.transition_id = t.id and coalesce(p.exported_at, 'infinity') = 'infinity'
-      limit 1
-    ) p
-    where due.id <> due.head_id and t.operation_id = due.operation_id
-      and t.state_version < (select own.state_version from {{.Schema}}.aksara_operation_transitions own
-                             where own.id = due.transition_id)
-    order by t.state_version desc
-    limit 1
-    {{- end}}
-  ) prev on true
-  window walked as (order by due.next_attempt_at, due.id rows unbounded preceding)
+), measured as (
+  select locked.*, sum(locked.bytes) over walked <= $8 or row_number() over walked = 1 as fits
+  from locked
+  window walked as (order by locked.turn, locked.id rows unbounded preceding)
 ), judged as materialized (
-  -- an unbroken run from the operation's head is claimed; what stands behind a later
-  -- due time is moved there, so that it is met only once
-  select linked.id, linked.claimed_by, linked.bytes,
-         bool_and(linked.joined and linked.fits and linked.head_at <= statement_timestamp()) over chain as ok,
-         bool_or(greatest(linked.head_at, linked.prev_at) > linked.next_attempt_at) over chain as behind,
-         max(greatest(linked.head_at, linked.prev_at)) over chain as not_before
-  from linked
-  window chain as (partition by linked.operation_id order by linked.id)
+  -- An unbroken run from the operation's first row on is claimed. What stands behind a
+  -- later due time is moved there, so that it is met only once.
+  select measured.id, measured.next_attempt_at, measured.claimed_by, measured.bytes, measured.fits, measured.reached,
+         bool_and(measured.joined and measured.fits) over operation and row_number() over operation = measured.place as ok
+  from measured
+  window operation as (partition by measured.operation_id order by measured.id)
 ), pushed as (
   update {{.Schema}}.aksara_operation_outbox o
-  set next_attempt_at = least(judged.not_before, statement_timestamp() + $5 * interval '1 second')
+  set next_attempt_at = least(judged.reached, statement_timestamp() + $5 * interval '1 second')
   from judged
-  where o.id = judged.id and judged.behind and not judged.ok
+  where o.id = judged.id and judged.reached > judged.next_attempt_at and not judged.ok
   returning o.id
 ), claimed as (
   update {{.Schema}}.aksara_operation_outbox o
@@ -111,11 +122,26 @@ with due as materialized (
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
             judged.claimed_by as expired, judged.bytes,
             case when judged.bytes <= {{.MostBytes}} then o.payload::text end as payload
+), walked as (
+  -- how far: to the last row that was looked at, or that was taken when there was no
+  -- room for more
+  select ended.cut, ended.seen, ended.moved, last.next_attempt_at, last.id
+  from (
+    select count(*) = {{.Rows}} and count(*) < (select count(*) from ready where ready.joined or ready.reached is not null)
+             or not coalesce(bool_and(judged.fits), true) as cut,
+           (select count(*) from due) as seen,
+           (select count(*) from pushed) as moved
+    from judged
+  ) ended
+  left join lateral (
+    (select due.next_attempt_at, due.id from due where not ended.cut order by 1 desc, 2 desc limit 1)
+    union all
+    (select judged.next_attempt_at, judged.id from judged where ended.cut and judged.fits order by 1 desc, 2 desc limit 1)
+  ) last on true
 )
-select (select count(*) from due) as seen,
-       (select count(*) from pushed) as pushed,
-       (select min(due.next_attempt_at) from due) as first_at,
-       claimed.*
-from (select 1) always
+select walked.cut, walked.seen, walked.moved, walked.next_attempt_at, walked.id, statement_timestamp() as began,
+       claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
+       claimed.expired, claimed.bytes, claimed.payload
+from walked
 left join claimed on true
 order by claimed.id
