@@ -17,8 +17,6 @@ const (
 	// leaseMargin is what must be left of a lease beyond the delivery time-out when a
 	// send begins: time to mark the rows.
 	leaseMargin = 3 * time.Second
-	// settleEvery is how often the answers so far are settled while others are open.
-	settleEvery = time.Second
 )
 
 // answers collects what a sink says about the rows of one claim.
@@ -133,34 +131,6 @@ func byOperation(rows []Row) []int {
 	return order
 }
 
-// deliver takes a claim to its end: publish, wait for the answers, settle. All are
-// settled together if they come within a second, else what is known each second. When
-// the lease is over the rows belong to whoever claims them, and only a late success is
-// still marked. It calls beat at each step, and reports whether the way to the sink is
-// open: false if no event got through and that was nobody's fault.
-func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through bool) {
-	start := time.Now()
-	a := r.publish(ctx, claim, r.background.Go)
-	var known []error
-	for {
-		left := time.Until(claim.Expires)
-		all := r.wait(ctx, a, min(settleEvery, left))
-		over := all || left <= 0 || ctx.Err() != nil
-		if over {
-			r.observer.Published(claim, time.Since(start))
-		}
-		known = r.settleNew(ctx, claim, a, known, beat)
-		if over {
-			break
-		}
-		beat()
-	}
-	if slices.Contains(known, errNoAnswer) {
-		r.background.Go(func() { r.markLate(ctx, claim, a, known) })
-	}
-	return wayIsOpen(known)
-}
-
 // wayIsOpen is false if none of the answers says that an event got through, or failed
 // for its own sake, and some say that it was kept back or has no answer.
 func wayIsOpen(answers []error) bool {
@@ -174,46 +144,6 @@ func wayIsOpen(answers []error) bool {
 		}
 	}
 	return open
-}
-
-// wait is true when every row is answered, which it waits for at most that long.
-func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool {
-	sleep(ctx, max(atMost, 0), a.all)
-	select {
-	case <-a.all:
-		return true
-	default:
-		return false
-	}
-}
-
-// settleNew settles the rows that were answered since before, and gives the answers
-// as they are now.
-func (r *Relay) settleNew(ctx context.Context, claim Claim, a *answers, before []error, beat func()) []error {
-	now := a.snapshot()
-	r.settle(ctx, claim, r.policy.verdicts(claim.Rows, now, before), beat)
-	return now
-}
-
-// markLate waits for what is still open after the lease and marks what turns out to
-// be delivered. Anything else is no longer this claim's to write.
-func (r *Relay) markLate(ctx context.Context, claim Claim, a *answers, known []error) {
-	for all := false; !all && ctx.Err() == nil; {
-		select {
-		case <-ctx.Done():
-		case <-a.news:
-		}
-		all = r.wait(ctx, a, settleEvery) // others may follow
-		now := a.snapshot()
-		var late []Verdict
-		for i := range claim.Rows {
-			if ClassOf(known[i]) == Unknown && ClassOf(now[i]) == Delivered {
-				late = append(late, Verdict{Row: &claim.Rows[i], Exported: true})
-			}
-		}
-		r.settle(ctx, claim, late, func() {})
-		known = now
-	}
 }
 
 // settle writes verdicts, and tries again until the store takes them or ctx ends: a

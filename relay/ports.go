@@ -74,6 +74,10 @@ type Store interface {
 	// are. It may be called again after an error, with the same verdicts: what was
 	// written already is not written twice.
 	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
+
+	// Renew gives rows of the claim a new lease from now on, and tells which of them the
+	// claim still held, in no order. The others it has lost.
+	Renew(ctx context.Context, claim Claim, ids []int64, lease time.Duration) (held []int64, err error)
 }
 
 // Sink is where events go. Implementations are safe for concurrent use.

@@ -118,6 +118,7 @@ type Relay struct {
 	pulse     *pulse
 
 	background sync.WaitGroup // sends, and waits for late answers
+	followed   chan struct{}  // holds something for each claim that is followed in the background
 }
 
 // New makes a relay; observer may be nil. Nothing happens before [Relay.Run] or
@@ -134,6 +135,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	return &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		scheduler: newScheduler(cfg.PollInterval), database: newGate(p.jitter), pulse: newPulse(cfg.Workers),
+		followed: make(chan struct{}, followedPerWorker*cfg.Workers),
 	}, nil
 }
 

@@ -29,8 +29,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	timer := time.AfterFunc(r.cfg.Grace, func() { giveUp(errGraceOver) })
 	defer timer.Stop()
 	workers.Wait()
-	giveUp(nil)
 	r.background.Wait()
+	giveUp(nil)
 	return nil
 }
 
@@ -56,7 +56,6 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 		if ok && len(claim.Rows) > 0 {
 			through := r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
 			r.scheduler.delivered(claim.Scope, through, r.policy.jitter)
-			r.observer.Released(claim)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type statements struct {
 	schema string // quoted
 	claim  *template.Template
 
-	frame, mark, markLate, release, clear, status, namespaces string
+	frame, mark, markLate, release, renew, clear, status, namespaces string
 
 	parkedIDs, parkedPayload                             string
 	parkedFind, parkedRetry, parkedDiscard, parkedBehind variants
@@ -46,7 +46,7 @@ func newStatements(schema string) statements {
 	}
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
-	s.namespaces = text("namespaces.sql")
+	s.renew, s.namespaces = text("renew.sql"), text("namespaces.sql")
 	s.parkedIDs, s.parkedPayload = text("parked_ids.sql"), text("parked_payload.sql")
 	both := func(name, do string) variants {
 		data := func(indexed bool) map[string]any {

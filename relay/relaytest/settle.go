@@ -43,6 +43,23 @@ func (s *Store) settle(claim relay.Claim, v relay.Verdict, now time.Time) relay.
 	}
 }
 
+// Renew implements [relay.Store].
+func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration) (held []int64, err error) {
+	err = s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Renewed: ids}, func() {
+		held = nil
+		for _, id := range ids {
+			if r := s.find(id); r != nil && r.Scope == claim.Scope && !r.Exported && r.ClaimedBy == claim.Token {
+				r.Expires = s.now().Add(lease)
+				held = append(held, id)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
 // write settles a row that the claim holds.
 func (r *Stored) write(v relay.Verdict, now time.Time) {
 	r.ClaimedBy, r.Expires = "", time.Time{}

@@ -59,11 +59,12 @@ type Call struct {
 	Scope    envelope.Scope
 	Token    string
 	Rows     int             // that a claim asks for at most
-	Verdicts []relay.Verdict // nil for a claim
+	Verdicts []relay.Verdict // of a settlement
+	Renewed  []int64         // the rows of a renewal
 }
 
-// IsClaim tells claims from settlements.
-func (c Call) IsClaim() bool { return c.Verdicts == nil }
+// IsClaim tells claims from settlements and renewals.
+func (c Call) IsClaim() bool { return c.Verdicts == nil && c.Renewed == nil }
 
 // Fault looks at each call twice: before it takes effect, and when it has (done). The
 // call ends with the error that Fault returns. An error before means that nothing

@@ -1,0 +1,143 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	// settleEvery is how often the answers so far are settled while others are open.
+	settleEvery = time.Second
+	// renewFor is how long a claim is renewed for events without an answer.
+	renewFor = time.Minute
+	// followedPerWorker bounds how many claims wait in the background for answers.
+	followedPerWorker = 4
+)
+
+// delivery is one claim on its way to its end.
+type delivery struct {
+	claim   Claim
+	start   time.Time
+	answers *answers
+	known   []error // the answers that were dealt with
+}
+
+// deliver takes a claim to its end: publish, wait for the answers, settle. All are
+// settled together if they come within a second, else what is known each second. What
+// has no answer by the delivery time-out is waited for in the background. It calls
+// beat at each step, and reports whether the way to the sink is open: false if no
+// event got through and that was nobody's fault.
+func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through bool) {
+	d := &delivery{claim: claim, start: time.Now()}
+	d.answers = r.publish(ctx, claim, r.background.Go)
+	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
+	r.observer.Published(claim, time.Since(d.start))
+	if !slices.Contains(d.known, errNoAnswer) {
+		r.observer.Released(claim)
+		return wayIsOpen(d.known)
+	}
+	through = wayIsOpen(d.known)
+	select {
+	case r.followed <- struct{}{}:
+		r.background.Go(func() {
+			defer func() { <-r.followed }()
+			r.follow(ctx, d, func() {})
+		})
+	default: // so many that this worker has to wait with them
+		r.follow(ctx, d, beat)
+	}
+	return through
+}
+
+// follow waits for the answers that are still open. The claim is renewed meanwhile, so
+// that nobody sends an event again whose first delivery may still succeed, but not for
+// ever. When the lease is over the rows belong to whoever claims them, and only a late
+// success is still marked.
+func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
+	defer r.observer.Released(d.claim)
+	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease), beat) // its lease ends before
+	if slices.Contains(d.known, errNoAnswer) {
+		r.background.Go(func() { r.markLate(ctx, d) })
+	}
+}
+
+// collect settles answers as they come, until all are there, the lease is over or
+// that time has come. It renews the lease when a third of it has passed.
+func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat func()) {
+	for {
+		left := min(time.Until(until), time.Until(d.claim.Expires))
+		all := r.wait(ctx, d.answers, min(settleEvery, left))
+		r.settleNew(ctx, d, beat)
+		if all || left <= 0 || ctx.Err() != nil {
+			return
+		}
+		if time.Until(d.claim.Expires) <= r.cfg.Lease*2/3 && time.Since(d.start) < renewFor {
+			r.renew(ctx, d)
+		}
+		beat()
+	}
+}
+
+// renew gives the rows without an answer a new lease. If the claim has lost them all
+// its lease is over.
+func (r *Relay) renew(ctx context.Context, d *delivery) {
+	var ids []int64
+	for i, err := range d.known {
+		if err == errNoAnswer { //nolint:errorlint // identity is meant, as in set
+			ids = append(ids, d.claim.Rows[i].ID)
+		}
+	}
+	start := time.Now()
+	held, err := r.store.Renew(ctx, d.claim, ids, r.cfg.Lease)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil: // tried again as long as the lease lasts
+		r.database.failed(err)
+		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: d.claim.Scope, Err: err})
+	case len(held) == 0:
+		d.claim.Expires = start
+	default:
+		r.database.worked()
+		d.claim.Expires = start.Add(r.cfg.Lease)
+	}
+}
+
+// wait is true when every row is answered, which it waits for at most that long.
+func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool {
+	sleep(ctx, max(atMost, 0), a.all)
+	select {
+	case <-a.all:
+		return true
+	default:
+		return false
+	}
+}
+
+// settleNew settles the rows that were answered since it was called last.
+func (r *Relay) settleNew(ctx context.Context, d *delivery, beat func()) {
+	now := d.answers.snapshot()
+	r.settle(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
+	d.known = now
+}
+
+// markLate waits for what is still open after the lease and marks what turns out to
+// be delivered. Anything else is no longer this claim's to write.
+func (r *Relay) markLate(ctx context.Context, d *delivery) {
+	for all := false; !all && ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-d.answers.news:
+		}
+		all = r.wait(ctx, d.answers, settleEvery) // others may follow
+		now := d.answers.snapshot()
+		var late []Verdict
+		for i := range d.claim.Rows {
+			if ClassOf(d.known[i]) == Unknown && ClassOf(now[i]) == Delivered {
+				late = append(late, Verdict{Row: &d.claim.Rows[i], Exported: true})
+			}
+		}
+		r.settle(ctx, d.claim, late, func() {})
+		d.known = now
+	}
+}
