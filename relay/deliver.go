@@ -108,6 +108,9 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 
 // event makes the event of one row.
 func (r *Relay) event(scope envelope.Scope, row *Row) (envelope.Event, error) {
+	if attemptsAlone(row.Expired) >= mostAlone {
+		return envelope.Event{}, errDeadly
+	}
 	if row.Payload == nil {
 		return envelope.Event{}, tooLargeToRead(row.Bytes)
 	}
@@ -165,10 +168,15 @@ func (r *Relay) settle(ctx context.Context, claim Claim, verdicts []Verdict, bea
 		if ctx.Err() != nil {
 			return
 		}
-		r.database.failed(err)
-		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: claim.Scope, Err: err})
+		r.failed(claim.Scope, err)
 		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
 	}
+}
+
+// failed tells of a call of the store that failed.
+func (r *Relay) failed(scope envelope.Scope, err error) {
+	r.database.failed(err)
+	r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: scope, Err: err})
 }
 
 // tell reports the first parked row and the first failed send among verdicts.

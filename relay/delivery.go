@@ -33,19 +33,24 @@ func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through 
 	d.answers = r.publish(ctx, claim, r.background.Go)
 	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
 	r.observer.Published(claim, time.Since(d.start))
+	through = wayIsOpen(d.known)
+	if slices.ContainsFunc(d.known, func(err error) bool { return ClassOf(err) == Unknown }) {
+		r.survived(ctx, d)
+	}
 	if !slices.Contains(d.known, errNoAnswer) {
 		r.observer.Released(claim)
-		return wayIsOpen(d.known)
+		return through
 	}
-	through = wayIsOpen(d.known)
 	select {
 	case r.followed <- struct{}{}:
 		r.background.Go(func() {
-			defer func() { <-r.followed }()
 			r.follow(ctx, d, func() {})
+			r.observer.Released(claim)
+			<-r.followed
 		})
 	default: // so many that this worker has to wait with them
 		r.follow(ctx, d, beat)
+		r.observer.Released(claim)
 	}
 	return through
 }
@@ -55,7 +60,6 @@ func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through 
 // ever. When the lease is over the rows belong to whoever claims them, and only a late
 // success is still marked.
 func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
-	defer r.observer.Released(d.claim)
 	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease), beat) // its lease ends before
 	if slices.Contains(d.known, errNoAnswer) {
 		r.background.Go(func() { r.markLate(ctx, d) })
@@ -79,27 +83,26 @@ func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat 
 	}
 }
 
-// renew gives the rows without an answer a new lease. If the claim has lost them all
-// its lease is over.
+// renew gives the rows without an answer a new lease, under a token without marks: this
+// process lives. If the claim has lost them all its lease is over.
 func (r *Relay) renew(ctx context.Context, d *delivery) {
 	var ids []int64
 	for i, err := range d.known {
-		if err == errNoAnswer { //nolint:errorlint // identity is meant, as in set
+		if ClassOf(err) == Unknown {
 			ids = append(ids, d.claim.Rows[i].ID)
 		}
 	}
-	start := time.Now()
-	held, err := r.store.Renew(ctx, d.claim, ids, r.cfg.Lease)
+	start, token := time.Now(), unmarked(d.claim.Token)
+	held, err := r.store.Renew(ctx, d.claim, ids, r.cfg.Lease, token)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil: // tried again as long as the lease lasts
-		r.database.failed(err)
-		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: d.claim.Scope, Err: err})
+		r.failed(d.claim.Scope, err)
 	case len(held) == 0:
 		d.claim.Expires = start
 	default:
 		r.database.worked()
-		d.claim.Expires = start.Add(r.cfg.Lease)
+		d.claim.Token, d.claim.Expires = token, start.Add(r.cfg.Lease)
 	}
 }
 

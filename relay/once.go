@@ -82,6 +82,10 @@ func (r *Relay) claimOne(ctx context.Context, scope envelope.Scope) (Claim, erro
 		if err != nil {
 			return Claim{}, fmt.Errorf("claim: %w", err)
 		}
+		if len(claim.Rows) == 0 && !claim.More && claim.Abandoned {
+			claim, err = r.claimAlone(ctx, scope)
+			return claim, err
+		}
 		if len(claim.Rows) > 0 || !claim.More {
 			return claim, nil
 		}

@@ -47,16 +47,25 @@ type Claim struct {
 	// More is true if the next claim may find rows at once: this one left some that it had
 	// no room for or did not look at, or some may have come due behind it.
 	More bool
+	// Abandoned is true if there is a row that a claim which ran out has left behind, for a
+	// claim of its own.
+	Abandoned bool
 }
 
 // Request is what a claim is made with.
 type Request struct {
 	Namespace string // exact and case-sensitive
 	Scope     envelope.Scope
-	Token     string        // at most 255 characters, new for every claim
+	Token     string        // at most 255 characters, new for every claim; 4 less if Abandoned
 	Lease     time.Duration // on the database's clock
 	Rows      int           // most rows, 1 or more
 	Bytes     int64         // most bytes of payload text; one row always fits
+
+	// Abandoned asks for one row that a claim which ran out has left behind, if the store
+	// knows of one: the first of its operation. Other claims take no such rows: one of
+	// them may be what ended its owner. [Claim.Token] is then Token with one mark, "!",
+	// more than stood behind the token that ran out, if that was of a claim like this.
+	Abandoned bool
 }
 
 // Store is where outbox rows are claimed and settled. Implementations are safe for
@@ -75,9 +84,9 @@ type Store interface {
 	// written already is not written twice.
 	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
 
-	// Renew gives rows of the claim a new lease from now on, and tells which of them the
-	// claim still held, in no order. The others it has lost.
-	Renew(ctx context.Context, claim Claim, ids []int64, lease time.Duration) (held []int64, err error)
+	// Renew gives rows of the claim a new lease and a token from now on, and tells which of
+	// them the claim still held, in no order. The others it has lost.
+	Renew(ctx context.Context, claim Claim, ids []int64, lease time.Duration, token string) (held []int64, err error)
 }
 
 // Sink is where events go. Implementations are safe for concurrent use.

@@ -116,6 +116,7 @@ type Relay struct {
 	scheduler *scheduler
 	database  *gate
 	pulse     *pulse
+	abandoned *abandoned
 
 	background sync.WaitGroup // sends, and waits for late answers
 	followed   chan struct{}  // holds something for each claim that is followed in the background
@@ -134,25 +135,37 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	p := policy{retry: cfg.RetryDelay, maxRetry: cfg.RetryMaxDelay, random: rand.Float64}
 	return &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
-		scheduler: newScheduler(cfg.PollInterval), database: newGate(p.jitter), pulse: newPulse(cfg.Workers),
+		scheduler: newScheduler(cfg.PollInterval), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
 		followed: make(chan struct{}, followedPerWorker*cfg.Workers),
 	}, nil
 }
 
-// claim makes one claim and reports it.
+// claim claims rows that no former claim has left behind.
 func (r *Relay) claim(ctx context.Context, scope envelope.Scope, rows int) (Claim, error) {
+	return r.makeClaim(ctx, Request{Scope: scope, Rows: rows})
+}
+
+// claimAlone claims one row that a former claim has left behind.
+func (r *Relay) claimAlone(ctx context.Context, scope envelope.Scope) (Claim, error) {
+	return r.makeClaim(ctx, Request{Scope: scope, Rows: 1, Abandoned: true})
+}
+
+// makeClaim makes one claim and reports it.
+func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
+	req.Namespace, req.Token = r.cfg.Namespace, newToken(r.cfg.WorkerID)
+	req.Lease, req.Bytes = r.cfg.Lease, r.cfg.BatchBytes
 	start := time.Now()
-	claim, err := r.store.Claim(ctx, Request{
-		Namespace: r.cfg.Namespace, Scope: scope, Token: newToken(r.cfg.WorkerID),
-		Lease: r.cfg.Lease, Rows: rows, Bytes: r.cfg.BatchBytes,
-	})
+	claim, err := r.store.Claim(ctx, req)
 	if err != nil {
 		return Claim{}, err
 	}
 	r.observer.Claimed(claim, time.Since(start))
+	if claim.Abandoned {
+		r.abandoned.add(req.Scope)
+	}
 	for i := range claim.Rows {
 		if by := claim.Rows[i].Expired; by != "" && !isToken(by) {
-			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: scope, Err: errForeign})
+			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: req.Scope, Err: errForeign})
 			break
 		}
 	}

@@ -25,6 +25,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	for i := range r.cfg.Workers {
 		workers.Go(func() { r.work(ctx, inFlight, i) })
 	}
+	workers.Go(func() { r.workAlone(ctx, inFlight, r.cfg.Workers) })
 	<-ctx.Done()
 	timer := time.AfterFunc(r.cfg.Grace, func() { giveUp(errGraceOver) })
 	defer timer.Stop()
@@ -70,8 +71,7 @@ func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
 	rows := r.scheduler.rows(t, r.cfg.BatchRows)
 	claim, err := r.claim(ctx, t.scope, rows)
 	if err != nil {
-		r.database.failed(err)
-		r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: t.scope, Err: fmt.Errorf("claim: %w", err)})
+		r.failed(t.scope, fmt.Errorf("claim: %w", err))
 		r.scheduler.failed(t, rows)
 		return Claim{}, false
 	}

@@ -191,6 +191,14 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	}
 }
 
+// open tells whether events of a scope may be sent now, and whether it is served at all.
+func (s *scheduler) open(scope envelope.Scope) (open, served bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, served := s.scopes[scope]
+	return served && time.Until(t.paused) <= 0, served
+}
+
 // claimed gives a turn back after a claim, and decides when the scope is looked at
 // again: at once if rows were found or there are more to look at, else after growing
 // waits up to the poll interval, which begin longer the more was looked at in vain.

@@ -10,16 +10,19 @@ const (
 	// maxToken is what claimed_by holds, in characters.
 	maxToken  = 255
 	nonceSize = 16 // hexadecimal digits
+	// aloneMark stands behind the token of a claim of one row that a former claim left
+	// behind, once for each such claim of the row in a row.
+	aloneMark = "!"
 )
 
 // newToken is a claim token: the worker's id for people to read, and a nonce that
 // makes it new for each claim. The id alone would not be a fence: it is the same
-// after a restart. An id that is too long for the column is cut.
+// after a restart. An id that is too long for the column, marks included, is cut.
 func newToken(worker string) string {
 	var nonce [nonceSize / 2]byte
 	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
 	id := []rune(worker)
-	if most := maxToken - 1 - nonceSize; len(id) > most {
+	if most := maxToken - 1 - nonceSize - (mostAlone + 1); len(id) > most {
 		id = id[:most]
 	}
 	return string(id) + "/" + hex.EncodeToString(nonce[:])
@@ -27,9 +30,20 @@ func newToken(worker string) string {
 
 // isToken reports whether claimed_by has the form of a relay's token.
 func isToken(claimedBy string) bool {
-	_, nonce, ok := cutLast(claimedBy, "/")
+	_, nonce, ok := cutLast(unmarked(claimedBy), "/")
 	_, err := hex.DecodeString(nonce)
 	return ok && len(nonce) == nonceSize && err == nil
+}
+
+// unmarked is a token without its marks.
+func unmarked(token string) string { return strings.TrimRight(token, aloneMark) }
+
+// attemptsAlone is how many claims of a row alone a token stands for.
+func attemptsAlone(claimedBy string) int {
+	if !isToken(claimedBy) {
+		return 0
+	}
+	return len(claimedBy) - len(unmarked(claimedBy))
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

@@ -23,6 +23,15 @@ func TestToken(t *testing.T) {
 	if token := newToken("host-1"); !strings.HasPrefix(token, "host-1/") {
 		t.Errorf("token %q does not begin with the worker's id", token)
 	}
+	for _, marks := range []string{"", "!", "!!!!"} {
+		token := newToken(strings.Repeat("ä", 300)) + marks
+		if n := utf8.RuneCountInString(token); n > 255 || attemptsAlone(token) != len(marks) || unmarked(token)+marks != token {
+			t.Errorf("token %.20q... with %q: %d characters, %d attempts", token, marks, n, attemptsAlone(token))
+		}
+	}
+	if n := attemptsAlone("python!!!"); n != 0 {
+		t.Errorf("another exporter's claim stands for %d attempts", n)
+	}
 	for _, other := range []string{"", "python-worker", "host/1234", "host/0123456789abcdeg", "host-0123456789abcdef"} {
 		if isToken(other) {
 			t.Errorf("%q is taken for a token", other)

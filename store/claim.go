@@ -30,9 +30,16 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 		return relay.Claim{}, err
 	}
 	look := look{start: s.walks.start(req.Scope), began: time.Now()}
+	if req.Abandoned {
+		req.Rows = 1
+		var known bool
+		if look.start, known = s.walks.abandonedAt(req.Scope); !known {
+			return relay.Claim{Scope: req.Scope, Token: req.Token}, nil
+		}
+	}
 	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: look.began.Add(req.Lease)}
 	err = s.inScope(ctx, req.Scope, func(b *pgx.Batch) {
-		b.Queue(s.claimText(req.Rows, indexed), req.Scope.Stored(), req.Namespace, req.Token,
+		b.Queue(s.claimText(req, indexed), req.Scope.Stored(), req.Namespace, req.Token,
 			seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes,
 		).Query(func(rows pgx.Rows) error { return scanClaim(rows, &claim, &look) })
 	})
@@ -44,7 +51,10 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
 	look.taken = len(claim.Rows) > 0 || claim.Pushed > 0
 	look.more = look.more || claim.Seen >= looks(req.Rows)
-	claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
+	if !req.Abandoned {
+		claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
+	}
+	claim.Abandoned = s.walks.abandoned(req.Scope, look.abandoned, req.Abandoned)
 	if len(claim.Rows) > req.Rows {
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
@@ -59,6 +69,8 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	for rows.Next() {
 		var (
 			endID    *int64
+			left     *int64
+			token    *string
 			id       *int64
 			op       *uuid.UUID
 			topic    *string
@@ -68,12 +80,15 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 			bytes    *int64
 			payload  []byte
 		)
-		if err := rows.Scan(&look.more, &claim.Seen, &claim.Pushed, &look.end.due, &endID, &look.clock,
-			&id, &op, &topic, &created, &attempts, &expired, &bytes, &payload); err != nil {
+		if err := rows.Scan(&look.more, &claim.Seen, &claim.Pushed, &look.end.due, &endID, &look.abandoned.due, &left,
+			&look.clock, &id, &op, &topic, &created, &attempts, &token, &expired, &bytes, &payload); err != nil {
 			return fmt.Errorf("read claimed rows: %w", err)
 		}
 		if endID != nil {
 			look.end.id = *endID
+		}
+		if left != nil {
+			look.abandoned.id = *left - 1 // the walk begins behind it
 		}
 		if id == nil {
 			continue
@@ -85,6 +100,7 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 		if expired != nil {
 			row.Expired = *expired
 		}
+		claim.Token = *token
 		claim.Rows = append(claim.Rows, row)
 	}
 	return rows.Err()

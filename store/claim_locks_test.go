@@ -70,7 +70,7 @@ func TestClaimLocksOutboxRowsOnly(t *testing.T) {
 func (f *fixture) openClaim(t *testing.T, req relay.Request) pgx.Tx {
 	t.Helper()
 	tx := f.frame(t, req.Scope)
-	if _, err := tx.Exec(t.Context(), f.ClaimText(req.Rows, f.indexed), claimArguments(req)...); err != nil {
+	if _, err := tx.Exec(t.Context(), f.ClaimText(req, f.indexed), claimArguments(req)...); err != nil {
 		t.Fatal(err)
 	}
 	return tx

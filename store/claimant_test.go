@@ -42,7 +42,7 @@ func (w *world) claimant(ctx context.Context, rng *rand.Rand) {
 func (c claimant) request(scope envelope.Scope) relay.Request {
 	req := request(scope)
 	req.Lease = 50*time.Millisecond + upTo(c.rng, 200*time.Millisecond)
-	req.Rows = 1 + c.rng.IntN(40)
+	req.Rows, req.Abandoned = 1+c.rng.IntN(40), c.rng.IntN(2) == 0
 	req.Bytes = []int64{1, 1000, 4 << 20, 4 << 20, 4 << 20}[c.rng.IntN(5)]
 	return req
 }

@@ -28,7 +28,7 @@ func (f *fixture) explain(t testing.TB, req relay.Request) node {
 	t.Helper()
 	tx := f.frame(t, req.Scope)
 	var text []byte
-	err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+f.ClaimText(req.Rows, f.indexed), claimArguments(req)...).Scan(&text)
+	err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+f.ClaimText(req, f.indexed), claimArguments(req)...).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

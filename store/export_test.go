@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"outboxrelay/relay"
 )
 
 // OpenWith is Open with time-outs of calls, and of their statements on the server, as
@@ -18,4 +20,4 @@ func (s *Store) Indexed(ctx context.Context) (bool, error) { return s.indexed(ct
 func (s *Store) Frame() string { return s.sql.frame }
 
 // ClaimText is the claim statement.
-func (s *Store) ClaimText(rows int, indexed bool) string { return s.claimText(rows, indexed) }
+func (s *Store) ClaimText(req relay.Request, indexed bool) string { return s.claimText(req, indexed) }

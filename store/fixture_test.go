@@ -221,6 +221,15 @@ func (f *fixture) claim(t testing.TB, scope envelope.Scope) relay.Claim {
 	return f.claimWith(t, request(scope))
 }
 
+// abandoned claims one row that a claim which ran out has left behind.
+func (f *fixture) abandoned(t testing.TB, scope envelope.Scope) relay.Claim {
+	t.Helper()
+	f.claim(t, scope) // finds out that there is one
+	req := request(scope)
+	req.Abandoned = true
+	return f.claimWith(t, req)
+}
+
 func (f *fixture) claimWith(t testing.TB, req relay.Request) relay.Claim {
 	t.Helper()
 	claim, err := f.Claim(t.Context(), req)

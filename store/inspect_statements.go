@@ -10,6 +10,7 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/migrations"
+	"outboxrelay/relay"
 )
 
 // statements has the server plan each of the store's statements for a scope, which
@@ -29,12 +30,12 @@ func (i *inspection) statements(ctx context.Context, namespace string, scope env
 			})
 		}
 		ids, token := []int64{}, "check"
-		plan("claim", s.claimText(1, i.index == migrations.Ready), scope.Stored(), namespace, token,
+		plan("claim", s.claimText(relay.Request{Rows: 1}, i.index == migrations.Ready), scope.Stored(), namespace, token,
 			seconds(time.Second), seconds(recheck), beginning.due, beginning.id, int64(1))
 		plan("mark", s.sql.mark, ids, token)
 		plan("late mark", s.sql.markLate, ids, []uuid.UUID{}, []time.Time{})
 		plan("release", s.sql.release, ids, token, []*float64{}, []*string{}, []int32{})
-		plan("renewal", s.sql.renew, ids, token, seconds(time.Second))
+		plan("renewal", s.sql.renew, ids, token, seconds(time.Second), token)
 		plan("clear", s.sql.clear, ids, token)
 		plan("status", s.sql.status, scope.Stored(), namespace, CountCap)
 	})

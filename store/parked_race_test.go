@@ -64,7 +64,7 @@ func TestRetryFreesWhatAClaimIsMoving(t *testing.T) {
 		f.exec(t, `update aksara_operation_outbox set next_attempt_at = clock_timestamp() where id = $1`, rows[1])
 		moving := f.frame(t, scope)
 		req := request(scope)
-		if _, err := moving.Exec(t.Context(), f.ClaimText(req.Rows, f.indexed), claimArguments(req)...); err != nil {
+		if _, err := moving.Exec(t.Context(), f.ClaimText(req, f.indexed), claimArguments(req)...); err != nil {
 			t.Fatal(err)
 		}
 		answer := f.retrying(t, scope, rows[0])

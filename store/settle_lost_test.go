@@ -22,7 +22,7 @@ func (f *fixture) takenOver(t *testing.T, name string) (stale, fresh relay.Claim
 	f.exec(t, `update aksara_operation_outbox set last_error = 'before' where tenant_scope = $1`, scope.Stored())
 	stale = f.claim(t, scope)
 	f.expire(t)
-	fresh = f.claim(t, scope)
+	fresh = f.abandoned(t, scope)
 	if len(stale.Rows) != 1 || len(fresh.Rows) != 1 {
 		t.Fatalf("claimed %d and %d rows, want 1 and 1", len(stale.Rows), len(fresh.Rows))
 	}

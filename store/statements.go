@@ -60,10 +60,11 @@ func newStatements(schema string) statements {
 	return s
 }
 
-// claimText is the claim statement for at most that many rows.
-func (s statements) claimText(rows int, indexed bool) string {
+// claimText is the claim statement of one kind.
+func (s statements) claimText(key claimKey) string {
 	return render(s.claim, map[string]any{
-		"Schema": s.schema, "Rows": rows, "Looks": looks(rows), "Indexed": indexed, "MostBytes": mostPayload,
+		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned,
+		"Indexed": key.indexed, "MostBytes": mostPayload,
 	})
 }
 

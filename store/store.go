@@ -65,8 +65,8 @@ type Store struct {
 }
 
 type claimKey struct {
-	rows    int
-	indexed bool
+	rows               int
+	abandoned, indexed bool
 }
 
 var _ relay.Store = (*Store)(nil)
@@ -132,15 +132,15 @@ func (s *Store) Close() { s.pool.Close() }
 // Pool statistics and connections for the program's own queries.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// claimText gives the statement for a row limit, always the same string for the same
+// claimText gives the statement for a request, always the same string for the same
 // arguments so that pgx prepares it once a connection.
-func (s *Store) claimText(rows int, indexed bool) string {
+func (s *Store) claimText(req relay.Request, indexed bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claimKey{rows, indexed}
+	key := claimKey{req.Rows, req.Abandoned, indexed}
 	text, ok := s.claims[key]
 	if !ok {
-		text = s.sql.claimText(rows, indexed)
+		text = s.sql.claimText(key)
 		s.claims[key] = text
 	}
 	return text

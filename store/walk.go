@@ -42,6 +42,7 @@ type walks struct {
 	mu       sync.Mutex
 	passes   map[envelope.Scope]*pass
 	returned map[envelope.Scope]time.Time // when rows were last given back
+	left     map[envelope.Scope]position  // before the first row known that a claim which ran out left behind
 }
 
 // pass is one that took more than one claim.
@@ -55,7 +56,7 @@ type pass struct {
 }
 
 func newWalks() walks {
-	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}}
+	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}, left: map[envelope.Scope]position{}}
 }
 
 // start is where the next claim of a scope begins to look.
@@ -82,6 +83,8 @@ type look struct {
 	more  bool               // it left due rows for the next one
 	end   position           // where that one goes on
 	taken bool               // it took rows or moved some
+
+	abandoned position // before the first row left behind that it saw and did not take; due is invalid if there was none
 }
 
 // claimed tells how a claim ended, and says whether the next one may find more at once.
@@ -114,6 +117,29 @@ func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 		p.spent += time.Since(l.began)
 	}
 	return true
+}
+
+// abandonedAt is where a claim finds a row that was left behind by a claim which ran
+// out, if one is known of.
+func (w *walks) abandonedAt(scope envelope.Scope) (at position, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known = w.left[scope]
+	return at, known
+}
+
+// abandoned takes what a claim saw of such rows. Only a claim that was after them
+// knows that there are none there any more. It tells whether one is known of.
+func (w *walks) abandoned(scope envelope.Scope, at position, after bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.due.Valid {
+		w.left[scope] = at
+	} else if after {
+		delete(w.left, scope)
+	}
+	_, known := w.left[scope]
+	return known
 }
 
 // forget makes a new pass begin soon: rows were given back.

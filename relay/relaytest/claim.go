@@ -3,6 +3,7 @@ package relaytest
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"time"
 
@@ -27,12 +28,26 @@ func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 	pending := s.unexported()
 	due := s.dueRows(req, now)
 	claim.Seen = len(due)
-	var ready []*Stored
+	var ready, abandoned []*Stored
 	for _, r := range due {
-		if r.Namespace == req.Namespace && !pending[r.Operation][0].held(now) {
+		switch rows := pending[r.Operation]; {
+		case r.Namespace != req.Namespace || rows[0].held(now):
+		case !stale(rows, r):
 			ready = append(ready, r)
+		case r == rows[0]:
+			abandoned = append(abandoned, r)
 		}
 	}
+	if req.Abandoned {
+		if len(abandoned) > 0 {
+			claim.Token = marked(req.Token, abandoned[0].ClaimedBy)
+			req.Token = claim.Token
+			claim.Rows = append(claim.Rows, abandoned[0].claim(req, now))
+		}
+		claim.Abandoned = len(abandoned) > 1
+		return
+	}
+	claim.Abandoned = len(abandoned) > 0
 	most := min(len(ready), req.Rows)
 	fits := within(ready[:most], req.Bytes)
 	for _, rows := range pending {
@@ -47,6 +62,30 @@ func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 	}
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
 	claim.More = most == req.Rows || claim.Pushed > 0 || slices.ContainsFunc(ready[:most], func(r *Stored) bool { return !fits[r] })
+}
+
+// stale is true if a claim that ran out has left the row or an earlier one of its
+// operation behind.
+func stale(rows []*Stored, r *Stored) bool {
+	for _, other := range rows {
+		if !other.Expires.IsZero() {
+			return true
+		}
+		if other == r {
+			return false
+		}
+	}
+	return false
+}
+
+var tokenWithMarks = regexp.MustCompile(`/[0-9a-f]{16}(!{0,3})$`)
+
+// marked is the token of a claim of one row that was left behind under a former one.
+func marked(token, former string) string {
+	if marks := tokenWithMarks.FindStringSubmatch(former); marks != nil {
+		token += marks[1]
+	}
+	return token + "!"
 }
 
 // dueRows are the rows that a claim looks at, those due longest first.

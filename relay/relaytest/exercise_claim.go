@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,11 +115,55 @@ func leaseKeepsOthersOut(c *storeCase) {
 	c.outbox.Pass(lease - slack)
 	c.claimed(0)
 	c.outbox.Pass(slack + time.Second)
-	for i, row := range c.claimed(2).Rows {
-		if row.Attempts != 2 || row.Expired != first.Token {
-			c.Errorf("row %d is at attempt %d, taken from %q; want 2, from %q", i, row.Attempts, row.Expired, first.Token)
-		}
+	if claim := c.claimed(0); !claim.Abandoned {
+		c.Error("a claim does not tell of rows that a former one left behind")
 	}
+	row := c.abandoned(1).Rows[0]
+	if row.ID != first.Rows[0].ID || row.Attempts != 2 || row.Expired != first.Token {
+		c.Errorf("row %d is at attempt %d, taken from %q; want %d, at 2, from %q", row.ID, row.Attempts, row.Expired, first.Rows[0].ID, first.Token)
+	}
+}
+
+func abandonedOneByOne(c *storeCase) {
+	for range 2 {
+		c.operation(2)
+	}
+	c.claimed(4)
+	c.outbox.Pass(lease + time.Second)
+	c.operation(1)
+	if claim := c.claimed(1); !claim.Abandoned || claim.Rows[0].Expired != "" {
+		c.Errorf("claim holds %v, abandoned %t; want the new row, and the others told of", claim.Rows, claim.Abandoned)
+	}
+	heads := []relay.Claim{c.abandoned(1), c.abandoned(1)}
+	c.abandoned(0) // each stands behind one in flight
+	for _, claim := range heads {
+		c.settle(claim, relay.Written, relay.Verdict{Exported: true})
+	}
+	if claim := c.claimed(0); !claim.Abandoned {
+		c.Error("a claim does not tell of rows that a former one left behind")
+	}
+	for range 2 {
+		c.settle(c.abandoned(1), relay.Written, relay.Verdict{Exported: true})
+	}
+	if claim := c.claimed(0); claim.Abandoned {
+		c.Error("a claim tells of abandoned rows where none are left")
+	}
+}
+
+func abandonedAgain(c *storeCase) {
+	c.operation(1)
+	former := c.claimed(1).Token
+	for _, marks := range []string{"!", "!!", "!!!", "!!!!"} {
+		c.outbox.Pass(lease + time.Second)
+		c.claimed(0)
+		claim := c.abandoned(1)
+		if got := strings.TrimLeft(claim.Token, "/abcdefghijklmnopqrstuvwxyz0123456789"); got != marks || claim.Rows[0].Expired != former {
+			c.Errorf("claim is under %q, taken from %q; want the marks %s, from %q", claim.Token, claim.Rows[0].Expired, marks, former)
+		}
+		former = claim.Token
+	}
+	c.settle(relay.Claim{Scope: c.scope, Token: former, Rows: []relay.Row{{ID: c.row(0).ID}}}, relay.Written, relay.Verdict{Wait: relay.KeepDue})
+	c.claimed(1) // given back, it is a row like others
 }
 
 func leaseOfAnotherExporter(c *storeCase) {
@@ -127,11 +172,13 @@ func leaseOfAnotherExporter(c *storeCase) {
 	c.outbox.Seize(c.row(0).ID, "python-worker", time.Minute)
 	c.claimed(0)
 	c.outbox.Pass(time.Minute + time.Second)
-	claim := c.claimed(3)
+	c.claimed(0)
+	claim := c.abandoned(1)
 	if by := claim.Rows[0].Expired; by != "python-worker" {
 		c.Errorf("the first row was taken from %q, want python-worker", by)
 	}
-	if by := claim.Rows[1].Expired; by != "" {
+	c.settle(claim, relay.Written, relay.Verdict{Exported: true})
+	if by := c.claimed(2).Rows[0].Expired; by != "" {
 		c.Errorf("the second row was taken from %q, want nobody", by)
 	}
 }

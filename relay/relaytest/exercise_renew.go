@@ -10,7 +10,7 @@ import (
 // renewed renews rows of a claim, and checks which of them it still held.
 func (c *storeCase) renewed(claim relay.Claim, ids []int64, want ...int64) {
 	c.Helper()
-	held, err := c.outbox.Renew(c.Context(), claim, ids, lease)
+	held, err := c.outbox.Renew(c.Context(), claim, ids, lease, claim.Token)
 	if err != nil {
 		c.Fatalf("renew: %v", err)
 	}
@@ -35,7 +35,8 @@ func renewLease(c *storeCase) {
 		c.Errorf("row is %v, want nothing but its lease changed", before)
 	}
 	c.outbox.Pass(slack + time.Second)
-	if other := c.claimed(1); other.Rows[0].ID != second {
+	c.claimed(0)
+	if other := c.abandoned(1); other.Rows[0].ID != second {
 		c.Errorf("row %d is free, want %d, which was not renewed", other.Rows[0].ID, second)
 	}
 	c.outbox.Pass(lease)

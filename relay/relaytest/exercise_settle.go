@@ -132,25 +132,30 @@ func settleExpired(c *storeCase) {
 }
 
 func settleLostFailure(c *storeCase) {
-	c.operation(2)
+	c.operation(1)
+	c.operation(1)
 	old := c.claimed(2)
 	c.outbox.Pass(lease + time.Second)
-	owner := c.claimed(2)
+	c.claimed(0)
+	owners := []relay.Claim{c.abandoned(1), c.abandoned(1)}
 	before := c.outbox.Rows(c.scope)
 	c.settle(old, relay.Lost, relay.Verdict{Wait: relay.Park, Error: "late"}, relay.Verdict{Wait: relay.KeepDue, Refund: true})
 	for i, got := range c.outbox.Rows(c.scope) {
-		if got.ClaimedBy != owner.Token || !got.Expires.Equal(before[i].Expires) || got.Attempts != 2 || got.LastError != "" || got.Parked {
+		if got.ClaimedBy != owners[i].Token || !got.Expires.Equal(before[i].Expires) || got.Attempts != 2 || got.LastError != "" || got.Parked {
 			c.Errorf("row %d is %v, want the new owner's untouched: %v", i, got, before[i])
 		}
 	}
-	c.settle(owner, relay.Written, relay.Verdict{Exported: true}, relay.Verdict{Exported: true})
+	for _, owner := range owners {
+		c.settle(owner, relay.Written, relay.Verdict{Exported: true})
+	}
 }
 
 func settleLostSuccess(c *storeCase) {
 	c.operation(1)
 	old := c.claimed(1)
 	c.outbox.Pass(lease + time.Second)
-	owner := c.claimed(1)
+	c.claimed(0)
+	owner := c.abandoned(1)
 	before := c.row(0)
 	results := c.settle(old, relay.MarkedLate, relay.Verdict{Exported: true})
 	if lag := results[0].Lag; lag < 0 {
@@ -173,7 +178,8 @@ func settleExportedByOther(c *storeCase) {
 	c.operation(1)
 	old := c.claimed(1)
 	c.outbox.Pass(lease + time.Second)
-	c.settle(c.claimed(1), relay.Written, relay.Verdict{Exported: true})
+	c.claimed(0)
+	c.settle(c.abandoned(1), relay.Written, relay.Verdict{Exported: true})
 	c.settle(old, relay.Lost, relay.Verdict{Exported: true})
 	c.free(c.row(0))
 }

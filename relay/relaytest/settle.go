@@ -44,12 +44,12 @@ func (s *Store) settle(claim relay.Claim, v relay.Verdict, now time.Time) relay.
 }
 
 // Renew implements [relay.Store].
-func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration) (held []int64, err error) {
+func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration, token string) (held []int64, err error) {
 	err = s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Renewed: ids}, func() {
 		held = nil
 		for _, id := range ids {
 			if r := s.find(id); r != nil && r.Scope == claim.Scope && !r.Exported && r.ClaimedBy == claim.Token {
-				r.Expires = s.now().Add(lease)
+				r.ClaimedBy, r.Expires = token, s.now().Add(lease)
 				held = append(held, id)
 			}
 		}

@@ -1,4 +1,9 @@
 -- Claims due rows of one scope and namespace.
+{{- if .Abandoned}} Here: one of those that a claim which ran out has
+-- left behind. It may be what ended its owner, so the token gets a mark for each attempt.
+{{- else}} Rows that a claim which ran out has left
+-- behind are not among them: one of those may be what ended its owner.
+{{- end}}
 --
 -- $1 scope  $2 namespace  $3 token  $4 lease in seconds  $5 seconds until a row behind
 -- a parked one is looked at again  $6, $7 the due time and id that the walk begins behind
@@ -39,7 +44,7 @@
 {{- end}}
 with due as materialized (
   -- index: idx_aksara_operation_outbox_pending, in its order
-  select o.id, o.operation_id, o.next_attempt_at
+  select o.id, o.operation_id, o.next_attempt_at, o.claim_expires_at is not null as abandoned
   from {{.Schema}}.aksara_operation_outbox o
   where o.tenant_scope = $1
     and o.exported_at is null
@@ -49,14 +54,16 @@ with due as materialized (
   limit {{.Looks}}
 ), operations as materialized (
   -- Each operation's due rows, if it is ours. A row's turn comes with that of the earlier
-  -- ones: due times may contradict the order of versions.
-  select due.operation_id, due.ids, due.turns
+  -- ones: due times may contradict the order of versions. It is stale if it or an earlier
+  -- one was left behind.
+  select due.operation_id, due.ids, due.turns, due.stale
   from (
-    select due.operation_id, array_agg(due.id order by due.id) as ids, array_agg(due.turn order by due.id) as turns
+    select due.operation_id, array_agg(due.id order by due.id) as ids, array_agg(due.turn order by due.id) as turns,
+           array_agg(due.stale order by due.id) as stale
     from (
-      select due.operation_id, due.id,
-             max(due.next_attempt_at) over (partition by due.operation_id order by due.id rows unbounded preceding) as turn
+      select due.operation_id, due.id, max(due.next_attempt_at) over earlier as turn, bool_or(due.abandoned) over earlier as stale
       from due
+      window earlier as (partition by due.operation_id order by due.id rows unbounded preceding)
     ) due
     group by due.operation_id
   ) due
@@ -71,17 +78,18 @@ with due as materialized (
 ), ready as materialized (
   -- A due row that stands at the same place among both has no earlier one that isn't due.
   -- Of the others some stand behind one that is due later, at reached.
-  select row.id, row.turn, row.place, operations.earliest[row.place] is not distinct from row.id as joined,
+  select row.id, row.turn, row.stale, row.place,
+         operations.earliest[row.place] is not distinct from row.id as joined,
          operations.reached[width_bucket(row.id, operations.earliest)] as reached
   from (
-    select operations.ids, operations.turns, operations.earliest,
+    select operations.ids, operations.turns, operations.stale, operations.earliest,
            case when operations.ids <> operations.earliest then array(
              select max(p.next_attempt_at) over (order by {{if .Indexed}}p.id{{else}}t.state_version{{end}} rows unbounded preceding)
              {{- template "earliest" .}}
            ) end as reached
     from compared operations
   ) operations
-  cross join lateral unnest(operations.ids, operations.turns) with ordinality as row (id, turn, place)
+  cross join lateral unnest(operations.ids, operations.turns, operations.stale) with ordinality as row (id, turn, stale, place)
 ), locked as materialized (
   -- judged by its newest version
   select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, octet_length(o.payload::text) as bytes,
@@ -91,7 +99,11 @@ with due as materialized (
   where num_nulls(o.exported_at) = 1
     and o.next_attempt_at <= statement_timestamp()
     and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
-    and (ready.joined or ready.reached > o.next_attempt_at)
+    {{- if .Abandoned}}
+    and ready.joined and ready.stale and ready.place = 1
+    {{- else}}
+    and (ready.joined and not ready.stale or ready.reached > o.next_attempt_at)
+    {{- end}}
   order by ready.turn, o.id
   limit {{.Rows}}
   for update of o skip locked
@@ -114,20 +126,20 @@ with due as materialized (
   returning o.id
 ), claimed as (
   update {{.Schema}}.aksara_operation_outbox o
-  set claimed_by = $3,
+  set claimed_by = $3{{if .Abandoned}} || coalesce(substring(o.claimed_by from '/[0-9a-f]{16}(!{0,3})$'), '') || '!'{{end}},
       claim_expires_at = clock_timestamp() + $4 * interval '1 second',
       export_attempts = least(o.export_attempts, 2147483646) + 1 -- an overflow would stop the scope
   from judged
   where o.id = judged.id and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
-            judged.claimed_by as expired, judged.bytes,
+            o.claimed_by as token, judged.claimed_by as expired, judged.bytes,
             case when judged.bytes <= {{.MostBytes}} then o.payload::text end as payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
-  select ended.cut, ended.seen, ended.moved, last.next_attempt_at, last.id
+  select ended.cut, ended.seen, ended.moved, last.next_attempt_at, last.id, abandoned.turn, abandoned.id as abandoned_id
   from (
-    select count(*) = {{.Rows}} and count(*) < (select count(*) from ready where ready.joined or ready.reached is not null)
+    select count(*) = {{.Rows}} and count(*) < (select count(*) from ready where ready.joined and not ready.stale or ready.reached is not null)
              or not coalesce(bool_and(judged.fits), true) as cut,
            (select count(*) from due) as seen,
            (select count(*) from pushed) as moved
@@ -138,10 +150,18 @@ with due as materialized (
     union all
     (select judged.next_attempt_at, judged.id from judged where ended.cut and judged.fits order by 1 desc, 2 desc limit 1)
   ) last on true
+  left join lateral (
+    select ready.turn, ready.id
+    from ready
+    where ready.joined and ready.stale and ready.place = 1 {{- if .Abandoned}} and ready.id not in (select claimed.id from claimed){{end}}
+    order by ready.turn, ready.id
+    limit 1
+  ) abandoned on true
 )
-select walked.cut, walked.seen, walked.moved, walked.next_attempt_at, walked.id, statement_timestamp() as began,
+select walked.cut, walked.seen, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
+       statement_timestamp() as began,
        claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
-       claimed.expired, claimed.bytes, claimed.payload
+       claimed.token, claimed.expired, claimed.bytes, claimed.payload
 from walked
 left join claimed on true
 order by claimed.id

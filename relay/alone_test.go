@@ -1,0 +1,204 @@
+package relay_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+	"outboxrelay/relay/relaytest"
+)
+
+// mortal is one relay's way to the outbox and the sink, until it dies. After that
+// nothing has an effect any more.
+type mortal struct {
+	*fixture
+	deadly func(events []envelope.Event) bool // sending them ends the process
+	dead   atomic.Bool
+	died   context.CancelFunc
+}
+
+func (m *mortal) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
+	if m.dead.Load() {
+		return relay.Claim{}, errKilled
+	}
+	return m.store.Claim(ctx, req)
+}
+
+func (m *mortal) Settle(ctx context.Context, c relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	if m.dead.Load() {
+		return nil, errKilled
+	}
+	return m.store.Settle(ctx, c, verdicts)
+}
+
+func (m *mortal) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration, token string) ([]int64, error) {
+	if m.dead.Load() {
+		return nil, errKilled
+	}
+	return m.store.Renew(ctx, c, ids, lease, token)
+}
+
+func (m *mortal) Ready(scope envelope.Scope) error { return m.sink.Ready(scope) }
+
+func (m *mortal) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
+	if m.deadly(events) {
+		m.dead.Store(true)
+		m.died()
+	}
+	if !m.dead.Load() {
+		m.sink.Publish(ctx, events, answer)
+	}
+}
+
+// reincarnate runs relays one after the other until done, and counts how many died.
+func (f *fixture) reincarnate(scopes []envelope.Scope, deadly func([]envelope.Event) bool, done func() bool) (deaths int) {
+	f.Helper()
+	for begin := time.Now(); !done(); {
+		if time.Since(begin) > time.Hour {
+			f.Fatalf("not done after an hour and %d deaths", deaths)
+		}
+		ctx, cancel := context.WithCancel(f.Context())
+		m := &mortal{fixture: f, deadly: deadly, died: cancel}
+		r, err := relay.New(f.config, m, m, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		r.SetScopes(scopes)
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		for ctx.Err() == nil && !done() {
+			pause(ctx, 100*time.Millisecond)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			f.Errorf("run: %v", err)
+		}
+		if m.dead.Load() {
+			deaths++
+		}
+	}
+	return deaths
+}
+
+// TestDeadlyRow: one event whose sending ends the process is parked in the end, all
+// others are delivered, and the process does not end more often than it takes.
+func TestDeadlyRow(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(2)
+		for range 25 {
+			f.operation(scopes[0], 2)
+		}
+		killer := f.operation(scopes[1], 2)
+		for range 25 {
+			f.operation(scopes[1], 1)
+		}
+		deadly := func(events []envelope.Event) bool {
+			return slices.ContainsFunc(events, func(e envelope.Event) bool { return e.OperationID == killer })
+		}
+		var parked relaytest.Stored
+		deaths := f.reincarnate(scopes, deadly, func() bool {
+			left := 0
+			for _, scope := range scopes {
+				for _, r := range f.store.Rows(scope) {
+					switch {
+					case r.Operation == killer && r.Version == 1:
+						parked = r
+					case r.Operation != killer && !r.Exported:
+						left++
+					}
+				}
+			}
+			return left == 0 && parked.Parked
+		})
+		if deaths != 4 { // once among others, and three times alone
+			t.Errorf("%d processes ended, want 4", deaths)
+		}
+		if !strings.Contains(parked.LastError, "while it held this event alone") || parked.ClaimedBy != "" {
+			t.Errorf("%v, want it parked for that", parked)
+		}
+		for _, scope := range scopes {
+			for _, r := range f.store.Rows(scope) {
+				if r.Parked != (r.ID == parked.ID) {
+					t.Errorf("%v, want only the deadly one parked", r)
+				}
+			}
+		}
+	})
+}
+
+// TestInnocentRowsSurviveDeaths: however often relays end, for reasons of their own, no
+// row is parked.
+func TestInnocentRowsSurviveDeaths(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		for range 30 {
+			f.operation(acme, 2)
+		}
+		var sends atomic.Int64
+		deadly := func([]envelope.Event) bool { return sends.Add(1)%7 == 1 }
+		deaths := f.reincarnate([]envelope.Scope{acme}, deadly, f.drained(acme))
+		if deaths < 5 {
+			t.Errorf("%d processes ended, want a fair number", deaths)
+		}
+	})
+}
+
+// TestNoAnswerIsNoDeath: a broker that swallows events makes claims run out as well, but
+// not because of the events.
+func TestNoAnswerIsNoDeath(t *testing.T) {
+	for name, handle := range map[string]func(context.Context, *relaytest.Send){
+		"silent":  func(ctx context.Context, _ *relaytest.Send) { <-ctx.Done() },
+		"says so": func(_ context.Context, s *relaytest.Send) { s.Rest(relay.Unknown.Wrap(errKilled)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				acme := f.scope("acme")
+				f.operation(acme, 1)
+				f.sink.Handle = handle
+				stop := f.start(acme)
+				f.await("it was tried many times", func() bool { return f.row(acme, 0).Attempts > 10 })
+				if got := f.row(acme, 0); got.Parked || got.LastError != "" {
+					t.Errorf("%v, want nothing written about it", got)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// TestAbandonedRowsHoldUpNobody: others are delivered meanwhile, also of the same scope.
+func TestAbandonedRowsHoldUpNobody(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		var old []uuid.UUID
+		for range 100 {
+			old = append(old, f.operation(acme, 1))
+		}
+		for i := range old {
+			f.store.Seize(int64(i+1), "worker/0123456789abcdef", -time.Second)
+		}
+		f.sink.Handle = func(_ context.Context, send *relaytest.Send) {
+			if slices.Contains(old, send.Events[0].OperationID) {
+				if len(send.Events) != 1 {
+					t.Errorf("%d events were sent together, want abandoned ones alone", len(send.Events))
+				}
+				time.Sleep(time.Second)
+			}
+			send.Rest(nil)
+		}
+		stop := f.start(acme)
+		time.Sleep(10 * time.Second)
+		fresh := f.operation(acme, 1)
+		time.Sleep(time.Second)
+		f.deliveredOnce(fresh, 1)
+		f.await("the others are delivered", f.drained(acme))
+		stop()
+	})
+}
