@@ -89,11 +89,14 @@ func (c Config) inspectBrokers(ctx context.Context, client *kgo.Client) (finding
 	return findings, true
 }
 
-// inspectTopics judges the topics of the scopes.
+// inspectTopics judges the topics of the scopes, those of dead letters included.
 func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []envelope.Scope) []relay.Finding {
 	var names []string
 	for _, scope := range scopes {
 		names = append(names, c.Topic(scope))
+		if c.DeadLetterTopic != nil {
+			names = append(names, c.DeadLetterTopic(scope))
+		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -19,6 +19,8 @@ type Config struct {
 	Connection
 	// Topic gives the topic of a scope's events.
 	Topic func(envelope.Scope) string
+	// DeadLetterTopic gives the topic of a scope's dead letters; nil if there are none.
+	DeadLetterTopic func(envelope.Scope) string
 	// MinInsyncReplicas is the least that a topic must promise.
 	MinInsyncReplicas int
 	// DeliveryTimeout is how long an event that could not be sent yet is kept; one that
@@ -46,7 +48,10 @@ type Sink struct {
 	answered *sync.Cond         // of mu: there is one less
 }
 
-var _ relay.Sink = (*Sink)(nil)
+var (
+	_ relay.Sink        = (*Sink)(nil)
+	_ relay.DeadLetters = (*Sink)(nil)
+)
 
 // New makes a sink. It connects in the background, so a cluster that is away is no
 // error here: the sink is not ready until it answers. Close it after use.
@@ -89,6 +94,9 @@ func (s *Sink) current() *client {
 // Ready implements [relay.Sink].
 func (s *Sink) Ready(scope envelope.Scope) error {
 	topic := s.cfg.Topic(scope)
+	if s.cfg.DeadLetterTopic != nil {
+		_ = s.topics.ready(s.cfg.DeadLetterTopic(scope)) // read now what a letter will need
+	}
 	if err := s.topics.ready(topic); err != nil {
 		return err
 	}

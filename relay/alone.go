@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,12 @@ type abandoned struct {
 	scopes map[envelope.Scope]bool
 	order  []envelope.Scope
 	news   chan struct{} // holds something after a scope was added
+
+	unheard []string // tokens of the last claims whose answer was an error, but which may hold a row
 }
+
+// mostUnheard bounds what is remembered of claims without an answer.
+const mostUnheard = 100
 
 func newAbandoned() *abandoned {
 	return &abandoned{scopes: map[envelope.Scope]bool{}, news: make(chan struct{}, 1)}
@@ -45,6 +51,27 @@ func (a *abandoned) add(scope envelope.Scope) {
 	case a.news <- struct{}{}:
 	default:
 	}
+}
+
+// lost remembers a claim of which nothing was heard.
+func (a *abandoned) lost(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unheard = append(a.unheard, token)
+	if len(a.unheard) > mostUnheard {
+		a.unheard = a.unheard[1:]
+	}
+}
+
+// deadly is true if a row may be what ended its owners: so many claims of it alone have
+// run out, and the last one is not known to have run out for another reason.
+func (a *abandoned) deadly(row *Row) bool {
+	if attemptsAlone(row.Expired) < mostAlone {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !slices.Contains(a.unheard, unmarked(row.Expired))
 }
 
 // take gives all scopes and forgets them.

@@ -38,11 +38,11 @@ func (m *mortal) Settle(ctx context.Context, c relay.Claim, verdicts []relay.Ver
 	return m.store.Settle(ctx, c, verdicts)
 }
 
-func (m *mortal) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration, token string) ([]int64, error) {
+func (m *mortal) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration) ([]int64, error) {
 	if m.dead.Load() {
 		return nil, errKilled
 	}
-	return m.store.Renew(ctx, c, ids, lease, token)
+	return m.store.Renew(ctx, c, ids, lease)
 }
 
 func (m *mortal) Ready(scope envelope.Scope) error { return m.sink.Ready(scope) }

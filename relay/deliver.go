@@ -108,7 +108,7 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 
 // event makes the event of one row.
 func (r *Relay) event(scope envelope.Scope, row *Row) (envelope.Event, error) {
-	if attemptsAlone(row.Expired) >= mostAlone {
+	if r.abandoned.deadly(row) {
 		return envelope.Event{}, errDeadly
 	}
 	if row.Payload == nil {
@@ -184,7 +184,10 @@ func (r *Relay) tell(claim Claim, verdicts []Verdict) {
 	told := map[TroubleKind]bool{}
 	for _, v := range verdicts {
 		kind := SendTrouble
-		if v.Wait == Park {
+		switch {
+		case v.DeadLettered:
+			kind = LetterTrouble
+		case v.Wait == Park:
 			kind = RowTrouble
 		}
 		if v.Exported || v.Error == "" || told[kind] {

@@ -92,8 +92,8 @@ func (r *Relay) renew(ctx context.Context, d *delivery) {
 			ids = append(ids, d.claim.Rows[i].ID)
 		}
 	}
-	start, token := time.Now(), unmarked(d.claim.Token)
-	held, err := r.store.Renew(ctx, d.claim, ids, r.cfg.Lease, token)
+	start := time.Now()
+	held, err := r.store.Renew(ctx, d.claim, ids, r.cfg.Lease)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil: // tried again as long as the lease lasts
@@ -102,7 +102,7 @@ func (r *Relay) renew(ctx context.Context, d *delivery) {
 		d.claim.Expires = start
 	default:
 		r.database.worked()
-		d.claim.Token, d.claim.Expires = token, start.Add(r.cfg.Lease)
+		d.claim.Expires = start.Add(r.cfg.Lease)
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 // settleNew settles the rows that were answered since it was called last.
 func (r *Relay) settleNew(ctx context.Context, d *delivery, beat func()) {
 	now := d.answers.snapshot()
-	r.settle(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
+	r.settleFaulty(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
 	d.known = now
 }
 

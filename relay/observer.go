@@ -41,6 +41,8 @@ const (
 	SinkTrouble
 	// RowTrouble: a row of the scope was parked.
 	RowTrouble
+	// LetterTrouble: a row of the scope went to the dead-letter topic.
+	LetterTrouble
 	// SendTrouble: events were not delivered and will be tried again.
 	SendTrouble
 	// ForeignClaims: another kind of exporter works on the same rows, so the order of

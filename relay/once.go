@@ -58,6 +58,11 @@ func (r *Relay) ExportOnce(ctx context.Context, scope envelope.Scope) (Outcome, 
 	if len(verdicts) == 0 {
 		return SinkFailed, errors.New("no answer came from the sink; the row comes back when its lease ends")
 	}
+	if _, faulty := splitFaulty(verdicts); len(faulty) > 0 && r.cfg.DeadLetters != nil {
+		if verdicts = r.bury(ctx, claim, faulty); len(verdicts) == 0 {
+			return SinkFailed, errors.New("no answer came to the event's dead letter; the row comes back when its lease ends")
+		}
+	}
 	// Also if ctx has ended: the store bounds the call, and a delivered row must be marked.
 	results, err := r.store.Settle(context.WithoutCancel(ctx), claim, verdicts)
 	if err != nil {

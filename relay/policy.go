@@ -14,6 +14,7 @@ const behindParked = 24 * time.Hour
 // what each class of answer writes.
 type policy struct {
 	retry, maxRetry time.Duration
+	buries          bool           // what can't be sent goes to a dead-letter topic
 	random          func() float64 // 0 to 1
 }
 
@@ -48,6 +49,9 @@ func (p policy) verdicts(rows []Row, answers, before []error) []Verdict {
 			v := p.undelivered(row, class, answers[i])
 			add(i, v)
 			behind[row.OperationID] = min(v.Wait, behindParked)
+			if v.Wait == Park && p.buries {
+				behind[row.OperationID] = KeepDue
+			}
 		}
 	}
 	return out

@@ -84,9 +84,11 @@ type Store interface {
 	// written already is not written twice.
 	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
 
-	// Renew gives rows of the claim a new lease and a token from now on, and tells which of
-	// them the claim still held, in no order. The others it has lost.
-	Renew(ctx context.Context, claim Claim, ids []int64, lease time.Duration, token string) (held []int64, err error)
+	// Renew gives rows of the claim a new lease from now on, and tells which of them the
+	// claim still held, in no order. The others it has lost. It takes the marks off the
+	// token: who renews a claim was not ended by its rows. Whether they stand there makes
+	// no difference to settlements and renewals.
+	Renew(ctx context.Context, claim Claim, ids []int64, lease time.Duration) (held []int64, err error)
 }
 
 // Sink is where events go. Implementations are safe for concurrent use.
@@ -124,6 +126,10 @@ type Verdict struct {
 	Wait   time.Duration
 	Error  string // for last_error; "" keeps what is there
 	Refund bool   // the claim's attempt is given back: the event was never sent
+
+	// DeadLettered gives the row up: it counts as exported, with Error, and the rest of its
+	// operation is due at once.
+	DeadLettered bool
 }
 
 // Special values of [Verdict.Wait].

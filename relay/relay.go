@@ -49,6 +49,9 @@ type Config struct {
 	Workers int
 	// PollInterval is the longest wait before an idle scope is looked at again.
 	PollInterval time.Duration
+	// DeadLetters is where events go that can't be sent as they are, before their rows
+	// count as exported; nil: such rows are parked.
+	DeadLetters DeadLetters
 	// Grace is how long [Relay.Run] may take to end after its context did.
 	Grace time.Duration
 }
@@ -132,7 +135,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	if observer == nil {
 		observer = Unobserved{}
 	}
-	p := policy{retry: cfg.RetryDelay, maxRetry: cfg.RetryMaxDelay, random: rand.Float64}
+	p := policy{retry: cfg.RetryDelay, maxRetry: cfg.RetryMaxDelay, buries: cfg.DeadLetters != nil, random: rand.Float64}
 	return &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		scheduler: newScheduler(cfg.PollInterval), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
@@ -157,6 +160,7 @@ func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)
 	if err != nil {
+		r.abandoned.lost(req.Token)
 		return Claim{}, err
 	}
 	r.observer.Claimed(claim, time.Since(start))

@@ -157,11 +157,11 @@ func (p *process) Settle(ctx context.Context, c relay.Claim, verdicts []relay.Ve
 	return p.store.Settle(ctx, c, verdicts)
 }
 
-func (p *process) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration, token string) ([]int64, error) {
+func (p *process) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration) ([]int64, error) {
 	if p.dead.Load() {
 		return nil, errKilled
 	}
-	return p.store.Renew(ctx, c, ids, lease, token)
+	return p.store.Renew(ctx, c, ids, lease)
 }
 
 func (p *process) Ready(envelope.Scope) error {

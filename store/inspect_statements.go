@@ -35,7 +35,7 @@ func (i *inspection) statements(ctx context.Context, namespace string, scope env
 		plan("mark", s.sql.mark, ids, token)
 		plan("late mark", s.sql.markLate, ids, []uuid.UUID{}, []time.Time{})
 		plan("release", s.sql.release, ids, token, []*float64{}, []*string{}, []int32{})
-		plan("renewal", s.sql.renew, ids, token, seconds(time.Second), token)
+		plan("renewal", s.sql.renew, ids, token, seconds(time.Second))
 		plan("clear", s.sql.clear, ids, token)
 		plan("status", s.sql.status, scope.Stored(), namespace, CountCap)
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,10 +40,10 @@ func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	set := newSettlement(verdicts)
 	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
 		if len(set.marks) > 0 {
-			b.Queue(s.sql.mark, set.marks, claim.Token).Query(set.marked(relay.Written))
+			b.Queue(s.sql.mark, set.marks, unmarked(claim.Token)).Query(set.marked(relay.Written))
 		}
 		if len(set.ids) > 0 {
-			b.Queue(s.sql.release, set.ids, claim.Token, set.delays, set.errors, set.refunds).Query(set.released)
+			b.Queue(s.sql.release, set.ids, unmarked(claim.Token), set.delays, set.errors, set.refunds).Query(set.released)
 		}
 	})
 	if err != nil {
@@ -51,12 +52,30 @@ func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	if len(set.ids) > 0 {
 		s.walks.forget(claim.Scope)
 	}
+	if err := s.settleLetters(ctx, claim, set); err != nil {
+		return nil, fmt.Errorf("settle dead letters: %w", err)
+	}
 	if missing := set.missing(); len(missing) > 0 {
 		if err := s.settleLost(ctx, claim, set, missing); err != nil {
 			return nil, fmt.Errorf("settle lost claim: %w", err)
 		}
 	}
 	return set.results, nil
+}
+
+// settleLetters gives rows up whose dead letters were delivered.
+func (s *Store) settleLetters(ctx context.Context, claim relay.Claim, set *settlement) error {
+	if len(set.letters) == 0 {
+		return nil
+	}
+	ended, err := s.endPage(ctx, claim.Scope, s.sql.deadLetter, set.letters, unmarked(claim.Token), set.texts)
+	if err != nil {
+		return err
+	}
+	for _, e := range ended {
+		set.results[set.index[e.ID]] = relay.Result{Status: relay.Written}
+	}
+	return s.endBehind(ctx, claim.Scope, ended)
 }
 
 // settleLost deals with rows that the claim no longer held: delivered ones are marked
@@ -68,7 +87,7 @@ func (s *Store) settleLost(ctx context.Context, claim relay.Claim, set *settleme
 		if len(ids) > 0 {
 			b.Queue(s.sql.markLate, ids, operations, created).Query(set.marked(relay.MarkedLate))
 		}
-		b.Queue(s.sql.clear, missing, claim.Token)
+		b.Queue(s.sql.clear, missing, unmarked(claim.Token))
 	})
 }
 
@@ -84,6 +103,9 @@ type settlement struct {
 	delays  []*float64
 	errors  []*string
 	refunds []int32
+
+	letters []int64  // of the rows that went to the dead-letter topic
+	texts   []string // for their last_error
 }
 
 func newSettlement(verdicts []relay.Verdict) *settlement {
@@ -107,6 +129,11 @@ func newSettlement(verdicts []relay.Verdict) *settlement {
 func (set *settlement) add(v *relay.Verdict) {
 	if v.Exported {
 		set.marks = append(set.marks, v.Row.ID)
+		return
+	}
+	if v.DeadLettered {
+		set.letters = append(set.letters, v.Row.ID)
+		set.texts = append(set.texts, v.Error)
 		return
 	}
 	var delay *float64
@@ -177,3 +204,6 @@ func (set *settlement) undecided() (ids []int64, operations []uuid.UUID, created
 	}
 	return ids, operations, created
 }
+
+// unmarked is a token without the marks of claims of a row alone. Its nonce is the fence.
+func unmarked(token string) string { return strings.TrimRight(token, "!") }

@@ -23,8 +23,8 @@ type statements struct {
 
 	frame, mark, markLate, release, renew, clear, status, namespaces string
 
-	parkedIDs, parkedPayload                             string
-	parkedFind, parkedRetry, parkedDiscard, parkedBehind variants
+	parkedIDs, parkedPayload                                         string
+	parkedFind, parkedRetry, parkedDiscard, parkedBehind, deadLetter variants
 }
 
 // variants is a statement that looks for the rows of an operation, with the supporting
@@ -56,7 +56,7 @@ func newStatements(schema string) statements {
 	}
 	s.parkedFind = both("parked_find.sql", "")
 	s.parkedRetry, s.parkedDiscard = both("parked_end.sql", "retry"), both("parked_end.sql", "discard")
-	s.parkedBehind = both("parked_end.sql", "behind")
+	s.parkedBehind, s.deadLetter = both("parked_end.sql", "behind"), both("parked_end.sql", "dead-letter")
 	return s
 }
 

@@ -153,6 +153,8 @@ func troubleText(kind relay.TroubleKind) string {
 		return "nothing is claimed, because it could not be sent; it is tried again"
 	case relay.RowTrouble:
 		return "an event can't be sent as it is and was parked; the rest of its operation waits for it"
+	case relay.LetterTrouble:
+		return "an event can't be sent as it is and went to the dead-letter topic"
 	case relay.SendTrouble:
 		return "events were not delivered; they are tried again"
 	case relay.ForeignClaims:

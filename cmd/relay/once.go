@@ -44,7 +44,7 @@ func (a *app) once(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sink.Close()
-	r, err := relay.New(relayConfig(s), db, sink, nil)
+	r, err := relay.New(relayConfig(s, sink), db, sink, nil)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func openStore(s *settings.Settings) (*store.Store, error) {
 		BeforeConnect: credentials(s.Database),
 		Schema:        s.Database.Schema,
 		Pooled:        s.Database.Pooled,
-		Connections:   s.Workers + 4, // workers, background reads, and room for a late mark
+		Connections:   s.Workers + 5, // workers, one for abandoned rows, background reads, and room for a late mark
 	})
 }
 
@@ -73,6 +73,7 @@ func sinkConfig(s *settings.Settings, log func(string)) kafkasink.Config {
 	return kafkasink.Config{
 		Connection:        connection(s, log),
 		Topic:             topicOf(s),
+		DeadLetterTopic:   deadLetterTopicOf(s),
 		MinInsyncReplicas: s.Kafka.MinInsyncReplicas,
 		DeliveryTimeout:   s.Kafka.DeliveryTimeout,
 		Compression:       s.Kafka.Compression,
@@ -82,9 +83,20 @@ func sinkConfig(s *settings.Settings, log func(string)) kafkasink.Config {
 
 // topicOf gives the topic of each scope. Loading the settings made sure that every
 // scope has one.
-func topicOf(s *settings.Settings) func(envelope.Scope) string {
+func topicOf(s *settings.Settings) func(envelope.Scope) string { return topics(s.Kafka.Topic) }
+
+// deadLetterTopicOf gives the topic of each scope's dead letters, nil if row faults are
+// parked.
+func deadLetterTopicOf(s *settings.Settings) func(envelope.Scope) string {
+	if s.RowFaults != settings.DeadLetter {
+		return nil
+	}
+	return topics(s.DeadLetterTopic)
+}
+
+func topics(template string) func(envelope.Scope) string {
 	return func(scope envelope.Scope) string {
-		topic, err := settings.TopicFor(s.Kafka.Topic, scope)
+		topic, err := settings.TopicFor(template, scope)
 		if err != nil {
 			panic(fmt.Sprintf("relay: %v has no topic: %v", scope, err))
 		}
@@ -93,9 +105,13 @@ func topicOf(s *settings.Settings) func(envelope.Scope) string {
 }
 
 // relayConfig is how the settings relay.
-func relayConfig(s *settings.Settings) relay.Config {
+func relayConfig(s *settings.Settings, letters relay.DeadLetters) relay.Config {
+	if s.RowFaults != settings.DeadLetter {
+		letters = nil
+	}
 	return relay.Config{
-		Namespace: s.Namespace, WorkerID: s.WorkerID,
+		DeadLetters: letters,
+		Namespace:   s.Namespace, WorkerID: s.WorkerID,
 		Lease: s.Lease, DeliveryTimeout: s.Kafka.DeliveryTimeout,
 		RetryDelay: s.RetryDelay, RetryMaxDelay: s.RetryMaxDelay,
 		BatchRows: s.BatchRows, BatchBytes: int64(s.BatchBytes),

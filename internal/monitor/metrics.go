@@ -128,6 +128,8 @@ func outcome(v relay.Verdict, r relay.Result) string {
 		return claimLost
 	case v.Exported:
 		return exported
+	case v.DeadLettered:
+		return deadLettered
 	case v.Wait == relay.Park:
 		return parked
 	default:

@@ -7,7 +7,4 @@ func (l *loader) checkAvailable(s *Settings) {
 	if s.Delivery == ExactlyOnce {
 		l.broken([]string{"RELAY_DELIVERY"}, "exactly-once is not available in this version")
 	}
-	if s.RowFaults == DeadLetter {
-		l.broken([]string{"RELAY_ROW_FAULTS"}, "dead-letter is not available in this version")
-	}
 }

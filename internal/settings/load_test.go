@@ -166,7 +166,7 @@ func TestLoadEachVariable(t *testing.T) {
 		"RELAY_TRANSACTIONAL_ID":          {allowed: append(texts, long("é", 200)), refused: []string{long("x", 201)}},
 		"RELAY_INSTANCE":                  {allowed: []string{"30", "0", "999"}, refused: []string{"-1", "1000", "0x1"}},
 		"RELAY_LEDGER_TOPIC":              {allowed: append(number, "30s", "-1s"), refused: []string{"{tenant}", "."}},
-		"RELAY_ROW_FAULTS":                {allowed: []string{"park"}, refused: []string{"drop", "dead-letter"}},
+		"RELAY_ROW_FAULTS":                {allowed: []string{"park"}, refused: []string{"drop"}},
 		"RELAY_DEAD_LETTER_TOPIC":         {allowed: append(number, "30s", "-1s", "x.{tenant}"), refused: []string{"a b", ".."}},
 		"RELAY_CLAIM_LEASE":               {allowed: []string{"30s", "24h", "26.1s"}, refused: []string{"26s", "24h1s"}},
 		"RELAY_RETRY_DELAY":               {allowed: []string{"30s", "10ms", "24h"}, refused: []string{"9ms", "25h", "0s"}, with: []string{"RELAY_RETRY_MAX_DELAY", "24h"}},

@@ -7,7 +7,7 @@ import (
 
 func TestRulesBetweenVariables(t *testing.T) {
 	t.Parallel()
-	const exact, letter = "exactly-once is not available", "dead-letter is not available"
+	const exact = "exactly-once is not available"
 	cases := []struct {
 		name string
 		set  []string
@@ -25,19 +25,19 @@ func TestRulesBetweenVariables(t *testing.T) {
 		{"tenant makes the topic too long", []string{"RELAY_KAFKA_TOPIC", strings.Repeat("x", 240) + "{tenant}", "RELAY_TENANTS", "0123456789"}, []string{"RELAY_KAFKA_TOPIC, RELAY_TENANTS: topic"}},
 		{"{tenant} and non-tenant", []string{"RELAY_KAFKA_TOPIC", "{tenant}", "RELAY_NON_TENANT", "true"}, []string{"RELAY_KAFKA_TOPIC, RELAY_NON_TENANT: the non-tenant scope has no tenant"}},
 
-		{"dead-letter without a topic", []string{"RELAY_ROW_FAULTS", "dead-letter"}, []string{"RELAY_ROW_FAULTS, RELAY_DEAD_LETTER_TOPIC: dead-letter needs a topic", letter}},
-		{"dead-letter", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "dead"}, []string{letter}},
-		{"dead-letter of tenants", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "{tenant}.dead"}, []string{letter}},
-		{"dead-letter lacks {tenant}", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "dead", "RELAY_KAFKA_TOPIC", "{tenant}"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: must hold {tenant}", letter}},
-		{"dead-letter {tenant} and non-tenant", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "{tenant}", "RELAY_NON_TENANT", "true"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_NON_TENANT: the non-tenant", letter}},
-		{"dead-letter is the topic", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "aksara.operation.transitions"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: dead letters need", letter}},
-		{"dead-letter meets a tenant's topic", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_KAFKA_TOPIC", "x{tenant}", "RELAY_DEAD_LETTER_TOPIC", "{tenant}x", "RELAY_TENANTS", "xx"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: dead letters need", letter}},
+		{"dead-letter without a topic", []string{"RELAY_ROW_FAULTS", "dead-letter"}, []string{"RELAY_ROW_FAULTS, RELAY_DEAD_LETTER_TOPIC: dead-letter needs a topic"}},
+		{"dead-letter", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "dead"}, nil},
+		{"dead-letter of tenants", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "{tenant}.dead"}, nil},
+		{"dead-letter lacks {tenant}", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "dead", "RELAY_KAFKA_TOPIC", "{tenant}"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: must hold {tenant}"}},
+		{"dead-letter {tenant} and non-tenant", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "{tenant}", "RELAY_NON_TENANT", "true"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_NON_TENANT: the non-tenant"}},
+		{"dead-letter is the topic", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "aksara.operation.transitions"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: dead letters need"}},
+		{"dead-letter meets a tenant's topic", []string{"RELAY_ROW_FAULTS", "dead-letter", "RELAY_KAFKA_TOPIC", "x{tenant}", "RELAY_DEAD_LETTER_TOPIC", "{tenant}x", "RELAY_TENANTS", "xx"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_KAFKA_TOPIC: dead letters need"}},
 		{"dead-letter topic unused", []string{"RELAY_DEAD_LETTER_TOPIC", "{tenant}", "RELAY_NON_TENANT", "true"}, nil},
 
 		{"exactly-once", []string{"RELAY_DELIVERY", "exactly-once", "RELAY_TRANSACTIONAL_ID", "tx"}, []string{exact}},
 		{"exactly-once without an id", []string{"RELAY_DELIVERY", "exactly-once"}, []string{"RELAY_TRANSACTIONAL_ID, RELAY_DELIVERY: is required for exactly-once", exact}},
 		{"ledger is the topic", []string{"RELAY_DELIVERY", "exactly-once", "RELAY_TRANSACTIONAL_ID", "tx", "RELAY_KAFKA_TOPIC", "relay.ledger"}, []string{"RELAY_KAFKA_TOPIC, RELAY_LEDGER_TOPIC: the ledger needs", exact}},
-		{"ledger is the dead-letter topic", []string{"RELAY_DELIVERY", "exactly-once", "RELAY_TRANSACTIONAL_ID", "tx", "RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "relay.ledger"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_LEDGER_TOPIC: the ledger needs", exact, letter}},
+		{"ledger is the dead-letter topic", []string{"RELAY_DELIVERY", "exactly-once", "RELAY_TRANSACTIONAL_ID", "tx", "RELAY_ROW_FAULTS", "dead-letter", "RELAY_DEAD_LETTER_TOPIC", "relay.ledger"}, []string{"RELAY_DEAD_LETTER_TOPIC, RELAY_LEDGER_TOPIC: the ledger needs", exact}},
 
 		{"CA without TLS", []string{"RELAY_KAFKA_TLS_CA_FILE", "ca"}, []string{"RELAY_KAFKA_TLS_CA_FILE, RELAY_KAFKA_TLS: the file is of no use"}},
 		{"certificate without key", []string{"RELAY_KAFKA_TLS", "true", "RELAY_KAFKA_TLS_CERT_FILE", "c"}, []string{"RELAY_KAFKA_TLS_CERT_FILE, RELAY_KAFKA_TLS_KEY_FILE: a certificate and its key"}},

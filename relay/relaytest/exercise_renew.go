@@ -10,7 +10,7 @@ import (
 // renewed renews rows of a claim, and checks which of them it still held.
 func (c *storeCase) renewed(claim relay.Claim, ids []int64, want ...int64) {
 	c.Helper()
-	held, err := c.outbox.Renew(c.Context(), claim, ids, lease, claim.Token)
+	held, err := c.outbox.Renew(c.Context(), claim, ids, lease)
 	if err != nil {
 		c.Fatalf("renew: %v", err)
 	}

@@ -183,3 +183,34 @@ func settleExportedByOther(c *storeCase) {
 	c.settle(old, relay.Lost, relay.Verdict{Exported: true})
 	c.free(c.row(0))
 }
+
+func settleDeadLettered(c *storeCase) {
+	operation := c.operation(3)
+	c.operation(1)
+	claim := c.claimed(4)
+	c.settle(claim, relay.Written, relay.Verdict{DeadLettered: true, Wait: relay.KeepDue, Error: "dead-lettered: bad"},
+		relay.Verdict{Wait: time.Hour, Refund: true}, relay.Verdict{Wait: relay.KeepDue, Refund: true}) // the other operation's stays claimed
+	got := c.row(0)
+	c.free(got)
+	if !got.Exported || got.LastError != "dead-lettered: bad" || got.Attempts != 1 || got.Parked {
+		c.Errorf("row is %v, want it exported with the reason", got)
+	}
+	if claim := c.claimed(2); claim.Rows[0].OperationID != operation {
+		c.Errorf("claimed rows of %s, want the rest of the operation at once", claim.Rows[0].OperationID)
+	}
+	if got := c.row(3); got.ClaimedBy != claim.Token || got.Exported {
+		c.Errorf("row is %v, want another operation's left alone", got)
+	}
+}
+
+func settleLostLetter(c *storeCase) {
+	c.operation(1)
+	old := c.claimed(1)
+	c.outbox.Pass(lease + time.Second)
+	c.claimed(0)
+	owner := c.abandoned(1)
+	c.settle(old, relay.Lost, relay.Verdict{DeadLettered: true, Error: "dead-lettered: bad"})
+	if got := c.row(0); got.Exported || got.ClaimedBy != owner.Token || got.LastError != "" {
+		c.Errorf("row is %v, want the new owner's untouched", got)
+	}
+}

@@ -53,6 +53,8 @@ func ExerciseStore(t *testing.T, open func(t *testing.T) Outbox) {
 		"settle/parked":                              settleParked,
 		"settle/mixed":                               settleMixed,
 		"settle/again":                               settleAgain,
+		"settle/dead-lettered":                       settleDeadLettered,
+		"settle/dead-lettered after a take-over":     settleLostLetter,
 		"settle/long error text":                     settleLongText,
 		"settle/after the lease, not taken over":     settleExpired,
 		"settle/after a take-over, failed":           settleLostFailure,

@@ -2,7 +2,10 @@ package relaytest
 
 import (
 	"context"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"outboxrelay/relay"
 )
@@ -12,8 +15,12 @@ func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	results := make([]relay.Result, len(verdicts))
 	err := s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Verdicts: verdicts}, func() {
 		now := s.now() // one instant: what is delayed alike comes due together
-		for i, v := range verdicts {
-			results[i] = s.settle(claim, v, now)
+		for _, letters := range []bool{false, true} { // what letters free is freed last
+			for i, v := range verdicts {
+				if v.DeadLettered == letters {
+					results[i] = s.settle(claim, v, now)
+				}
+			}
 		}
 	})
 	if err != nil {
@@ -28,12 +35,15 @@ func (s *Store) settle(claim relay.Claim, v relay.Verdict, now time.Time) relay.
 	case r == nil || r.Scope != claim.Scope:
 		return relay.Result{Status: relay.Lost}
 	case r.Exported:
-		if r.ClaimedBy == claim.Token { // somebody's late mark left our claim on it
+		if r.heldUnder(claim.Token) { // somebody's late mark left our claim on it
 			r.ClaimedBy, r.Expires = "", time.Time{}
 		}
 		return relay.Result{Status: relay.Lost}
-	case r.ClaimedBy == claim.Token:
+	case r.heldUnder(claim.Token):
 		r.write(v, now)
+		if v.DeadLettered {
+			s.free(r.Operation, now)
+		}
 		return relay.Result{Status: relay.Written, Lag: r.lag(now)}
 	case v.Exported && r.Operation == v.Row.OperationID && r.Created.Equal(v.Row.CreatedAt):
 		r.Exported = true
@@ -44,12 +54,12 @@ func (s *Store) settle(claim relay.Claim, v relay.Verdict, now time.Time) relay.
 }
 
 // Renew implements [relay.Store].
-func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration, token string) (held []int64, err error) {
+func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration) (held []int64, err error) {
 	err = s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Renewed: ids}, func() {
 		held = nil
 		for _, id := range ids {
-			if r := s.find(id); r != nil && r.Scope == claim.Scope && !r.Exported && r.ClaimedBy == claim.Token {
-				r.ClaimedBy, r.Expires = token, s.now().Add(lease)
+			if r := s.find(id); r != nil && r.Scope == claim.Scope && !r.Exported && r.heldUnder(claim.Token) {
+				r.ClaimedBy, r.Expires = unmarked(claim.Token), s.now().Add(lease)
 				held = append(held, id)
 			}
 		}
@@ -60,11 +70,24 @@ func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease
 	return held, nil
 }
 
+// free makes an operation's rows due that nobody holds and that aren't parked.
+func (s *Store) free(operation uuid.UUID, now time.Time) {
+	for _, r := range s.rows {
+		if r.Operation == operation && !r.Exported && !r.Parked && !r.held(now) {
+			r.Due = now
+		}
+	}
+}
+
 // write settles a row that the claim holds.
 func (r *Stored) write(v relay.Verdict, now time.Time) {
 	r.ClaimedBy, r.Expires = "", time.Time{}
 	if v.Exported {
 		r.Exported, r.LastError = true, ""
+		return
+	}
+	if v.DeadLettered {
+		r.Exported, r.LastError = true, v.Error
 		return
 	}
 	switch v.Wait {
@@ -81,6 +104,13 @@ func (r *Stored) write(v relay.Verdict, now time.Time) {
 		r.Attempts--
 	}
 }
+
+// heldUnder is true if the claim of that token is on the row, with or without its marks.
+func (r *Stored) heldUnder(token string) bool {
+	return r.ClaimedBy != "" && unmarked(r.ClaimedBy) == unmarked(token)
+}
+
+func unmarked(token string) string { return strings.TrimRight(token, "!") }
 
 // lag is how long ago an exported row was written, 0 for others.
 func (r *Stored) lag(now time.Time) time.Duration {

@@ -9,5 +9,5 @@
 update {{.Schema}}.aksara_operation_outbox o
 set exported_at = clock_timestamp(), claimed_by = null, claim_expires_at = null, last_error = null
 from unnest($1::bigint[]) row(id)
-where o.id = row.id and case when o.claimed_by = $2 and o.exported_at is null then true end
+where o.id = row.id and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is null then true end
 returning o.id, case when isfinite(o.created_at) then extract(epoch from o.exported_at - o.created_at) else 0 end::float8

@@ -5,6 +5,11 @@
 -- it does not take rows that came due after it began.
 --
 -- $1 scope  $2 ids of the rows that were parked, ascending  $3 their operation ids
+{{- else if eq .Do "dead-letter" -}}
+-- Gives rows up that a claim holds, after their dead letters: they count as exported. The
+-- rows behind them come due at once.
+--
+-- $1 scope  $2 ids, ascending  $3 token  $4 texts for last_error
 {{- else if eq .Do "discard" -}}
 -- Gives parked rows up: they count as exported. The rows behind them come due at once.
 --
@@ -15,7 +20,7 @@
 -- $1 scope  $2 namespace  $3 ids, ascending
 {{- end}}
 --
--- Rows that are not parked are left alone. So are, behind parked ones, those in flight,
+-- Rows that are not {{if eq .Do "dead-letter"}}the claim's{{else}}parked{{end}} are left alone. So are, behind them, those in flight,
 -- which are somebody else's, and those that are parked themselves.
 --
 -- Locks: the rows, in ascending order. It waits for other transactions, because passing
@@ -29,6 +34,13 @@
 with head as materialized (
   {{- if eq .Do "behind"}}
   select ended.id, ended.operation_id from unnest($2::bigint[], $3::uuid[]) ended(id, operation_id)
+  {{- else if eq .Do "dead-letter"}}
+  select o.id, o.operation_id, letter.text
+  from unnest($2::bigint[], $4::text[]) letter(id, text)
+  join {{.Schema}}.aksara_operation_outbox o on o.id = letter.id
+  where o.tenant_scope = $1 and case when rtrim(o.claimed_by, '!') = $3 and o.exported_at is null then true end
+  order by o.id
+  for update of o
   {{- else}}
   select o.id, o.operation_id
   from {{.Schema}}.aksara_operation_outbox o
@@ -82,10 +94,11 @@ with head as materialized (
   set next_attempt_at = statement_timestamp()
   from head
   where o.id = head.id
-{{- else if eq .Do "discard"}}
+{{- else if ne .Do "behind"}}
 ), ended as (
   update {{.Schema}}.aksara_operation_outbox o
-  set exported_at = clock_timestamp(), claimed_by = null, claim_expires_at = null, last_error = $4
+  set exported_at = clock_timestamp(), claimed_by = null, claim_expires_at = null,
+      last_error = {{if eq .Do "discard"}}$4{{else}}head.text{{end}}
   from head
   where o.id = head.id
 {{- end}}

@@ -14,5 +14,5 @@ set claimed_by = null, claim_expires_at = null,
                            else statement_timestamp() + row.delay * interval '1 second' end,
     export_attempts = greatest(o.export_attempts - row.refund, 0)
 from unnest($1::bigint[], $3::float8[], $4::text[], $5::int[]) row(id, delay, error, refund)
-where o.id = row.id and case when o.claimed_by = $2 and o.exported_at is null then true end
+where o.id = row.id and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is null then true end
 returning o.id

@@ -1,10 +1,11 @@
--- Gives a claim a new lease on rows that it still holds.
+-- Gives a claim a new lease on rows that it still holds, and takes the marks off its
+-- token: its owner lives.
 --
--- $1 ids, ascending  $2 token  $3 lease in seconds  $4 the token from now on
+-- $1 ids, ascending  $2 token without marks  $3 lease in seconds
 --
 -- Locks: the rows. Index: primary key, as in mark.sql. Order: none.
 update {{.Schema}}.aksara_operation_outbox o
-set claimed_by = $4, claim_expires_at = clock_timestamp() + $3 * interval '1 second'
+set claimed_by = $2, claim_expires_at = clock_timestamp() + $3 * interval '1 second'
 from unnest($1::bigint[]) row(id)
-where o.id = row.id and case when o.claimed_by = $2 and o.exported_at is null then true end
+where o.id = row.id and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is null then true end
 returning o.id

@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"context"
+	"errors"
+
+	"outboxrelay/envelope"
+)
+
+// DeadLetters is where events go that can't be delivered as they are. Implementations
+// are safe for concurrent use.
+type DeadLetters interface {
+	// Bury sends letters and gives, for each, nil when all in-sync replicas have it, else
+	// an error with a class as [Sink.Publish] gives it. It returns when all are answered
+	// or ctx has ended; what has no answer then is [Unknown].
+	Bury(ctx context.Context, letters []envelope.DeadLetter) []error
+}
+
+// settleFaulty settles verdicts, those on faulty rows last: they go to the dead-letter
+// topic, if there is one, before they are marked.
+func (r *Relay) settleFaulty(ctx context.Context, claim Claim, verdicts []Verdict, beat func()) {
+	var faulty []Verdict
+	if r.cfg.DeadLetters != nil {
+		verdicts, faulty = splitFaulty(verdicts)
+	}
+	r.settle(ctx, claim, verdicts, beat)
+	if len(faulty) > 0 {
+		beat()
+		r.settle(ctx, claim, r.bury(ctx, claim, faulty), beat)
+	}
+}
+
+func splitFaulty(verdicts []Verdict) (others, faulty []Verdict) {
+	for _, v := range verdicts {
+		if v.Wait == Park && !v.Exported {
+			faulty = append(faulty, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	return others, faulty
+}
+
+// bury sends faulty rows to the dead-letter topic, and gives the verdicts on them. There is
+// none on one whose letter has no answer: its claim runs out, and another letter is sent.
+func (r *Relay) bury(ctx context.Context, claim Claim, faulty []Verdict) (verdicts []Verdict) {
+	letters := make([]envelope.DeadLetter, len(faulty))
+	for i, v := range faulty {
+		letters[i] = envelope.DeadLetter{
+			Namespace: r.cfg.Namespace, Scope: claim.Scope, OperationID: v.Row.OperationID, Type: v.Row.Type,
+			Created: v.Row.CreatedAt, Data: v.Row.Payload, Bytes: v.Row.Bytes, Attempts: v.Row.Attempts, Reason: v.Error,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.DeliveryTimeout)
+	defer cancel()
+	for i, err := range r.cfg.DeadLetters.Bury(ctx, letters) {
+		if v, ok := r.policy.letter(faulty[i], err); ok {
+			verdicts = append(verdicts, v)
+		}
+	}
+	return verdicts
+}
+
+// letter turns the answer to a dead letter into the verdict on its row.
+func (p policy) letter(v Verdict, err error) (Verdict, bool) {
+	switch ClassOf(err) {
+	case Delivered:
+		v.DeadLettered, v.Wait, v.Error = true, KeepDue, StoredText("dead-lettered: "+v.Error)
+		return v, true
+	case Unknown:
+		return v, false
+	case RowFault: // not even that: parked
+	case Environment, Failed, NotAttempted:
+		v.Wait = p.jitter(growing(p.retry, p.maxRetry, v.Row.Attempts))
+	}
+	v.Error = errorText(errors.New(v.Error + "; and its dead letter: " + err.Error()))
+	return v, true
+}
