@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"outboxrelay/internal/settings"
 )
 
@@ -26,6 +28,7 @@ const (
 )
 
 func main() {
+	limitMemory(memlimit.FromCgroup)
 	ctx, stop := untilSignal(context.Background())
 	hostname, _ := os.Hostname() // without one the settings say what to set instead
 	a := &app{environ: os.Environ(), hostname: hostname, stdout: os.Stdout, stderr: os.Stderr}
