@@ -50,6 +50,7 @@ type Sink struct {
 
 var (
 	_ relay.Sink        = (*Sink)(nil)
+	_ relay.Topical     = (*Sink)(nil)
 	_ relay.DeadLetters = (*Sink)(nil)
 )
 
@@ -108,6 +109,9 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 	}
 	return nil
 }
+
+// Topic implements [relay.Topical].
+func (s *Sink) Topic(scope envelope.Scope) string { return s.cfg.Topic(scope) }
 
 // AwaitReady waits until events of the scope can be sent, and gives the reason why they
 // can't if ctx ends first.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"outboxrelay/envelope"
 	"outboxrelay/relay"
 	"outboxrelay/relay/relaytest"
 )
@@ -95,6 +96,50 @@ func TestRowFaultsDoNotPause(t *testing.T) {
 		f.await("the new row is exported", func() bool { return f.row(acme, 100).Exported })
 		if took := time.Since(begin); took > relay.DefaultPollInterval+10*time.Millisecond {
 			t.Errorf("a new row took %s after row faults", took)
+		}
+		stop()
+	})
+}
+
+// oneTopic is a sink that sends all scopes to one topic.
+type oneTopic struct{ *relaytest.Sink }
+
+func (oneTopic) Topic(envelope.Scope) string { return "events" }
+
+// TestPauseOfASharedTopic: however many scopes have events for a topic that lets nothing
+// through, it is asked no more often than for one; and all go on when it mends.
+func TestPauseOfASharedTopic(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(200)
+		for _, scope := range scopes[100:] {
+			f.operation(scope, 2)
+		}
+		var broken atomic.Bool
+		broken.Store(true)
+		var sends atomic.Int64
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			if !broken.Load() {
+				s.Rest(nil)
+				return
+			}
+			sends.Add(1)
+			s.Rest(relay.Environment.Wrap(errors.New("not enough replicas")))
+		}
+		r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.relay = r
+		stop := f.start(scopes...)
+		time.Sleep(10 * time.Minute)
+		if n := sends.Load(); n > 50 || n < 15 {
+			t.Errorf("%d sends in 10 minutes, want about 30", n)
+		}
+		broken.Store(false)
+		begin := time.Now()
+		f.await("all are delivered", f.drained(scopes...))
+		if took := time.Since(begin); took > 40*time.Second {
+			t.Errorf("it took %s after the topic was mended, want the longest pause and little more", took)
 		}
 		stop()
 	})

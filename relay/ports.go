@@ -116,6 +116,20 @@ type Sink interface {
 	Publish(ctx context.Context, events []envelope.Event, answer func(i int, err error))
 }
 
+// Topical may be implemented by a [Sink] that sends events of several scopes the same
+// way. While none of a topic's events gets through, it is tried with one event at a
+// time, whatever the number of scopes. Without it each scope counts as a topic.
+type Topical interface {
+	Topic(scope envelope.Scope) string
+}
+
+func topicOf(sink Sink) func(envelope.Scope) string {
+	if t, ok := sink.(Topical); ok {
+		return t.Topic
+	}
+	return envelope.Scope.String
+}
+
 // Verdict is what is to be written about one row.
 type Verdict struct {
 	Row      *Row

@@ -138,7 +138,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	p := policy{retry: cfg.RetryDelay, maxRetry: cfg.RetryMaxDelay, buries: cfg.DeadLetters != nil, random: rand.Float64}
 	return &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
-		scheduler: newScheduler(cfg.PollInterval), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
+		scheduler: newScheduler(cfg.PollInterval, topicOf(sink)), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
 		followed: make(chan struct{}, followedPerWorker*cfg.Workers),
 	}, nil
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"slices"
@@ -23,7 +24,8 @@ const (
 	// to this many rows; then as many as usual are asked for.
 	mostProbed = 500
 
-	// A scope none of whose events get through is paused for growing waits.
+	// A topic to which no event gets through is paused for growing waits. Its scopes are
+	// looked at again no later than notReadyWait after that is over.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
@@ -36,10 +38,12 @@ const (
 // one claim of a scope at a time, while former claims of it are still being
 // published and settled.
 type scheduler struct {
-	poll time.Duration // longest wait of an idle scope
+	poll  time.Duration // longest wait of an idle scope
+	topic func(envelope.Scope) string
 
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
+	topics  map[string]*topic
 	queue   turnQueue
 	seq     uint64
 	changed chan struct{} // closed and replaced when the queue's head may be due earlier
@@ -55,14 +59,20 @@ type turn struct {
 	seq     uint64 // first come, first served among equal due times
 	removed bool
 
-	most     int       // rows of the next claim, 0 for as many as usual; see failed
-	troubles int       // claims in a row of which nothing got through
-	paused   time.Time // nothing is claimed before
-	probing  bool      // a claim of one row is under way to see whether the trouble is over
+	topic *topic
+	most  int // rows of the next claim, 0 for as many as usual; see failed
 }
 
-func newScheduler(poll time.Duration) *scheduler {
-	return &scheduler{poll: poll, scopes: map[envelope.Scope]*turn{}, changed: make(chan struct{})}
+// topic is where the events of one or more scopes go. They share its troubles.
+type topic struct {
+	troubles int       // claims in a row of which nothing got through
+	paused   time.Time // nothing is claimed before
+	prober   *turn     // makes a claim of one row to see whether the trouble is over
+}
+
+// newScheduler makes one without scopes. topicOf names the topic of a scope.
+func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string) *scheduler {
+	return &scheduler{poll: poll, topic: topicOf, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
 }
 
 // set replaces the scopes that are served. New ones are due at once; one that is
@@ -71,6 +81,7 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keep := make(map[envelope.Scope]*turn, len(scopes))
+	topics := map[string]*topic{}
 	for _, scope := range scopes {
 		if keep[scope] != nil {
 			continue // named twice
@@ -81,13 +92,18 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 			s.enqueue(t, time.Now())
 		}
 		keep[scope] = t
+		name := s.topic(scope)
+		if topics[name] == nil {
+			topics[name] = cmp.Or(s.topics[name], &topic{})
+		}
+		t.topic = topics[name]
 	}
 	for scope, t := range s.scopes {
 		if _, ok := keep[scope]; !ok {
 			t.removed = true
 		}
 	}
-	s.scopes = keep
+	s.scopes, s.topics = keep, topics
 }
 
 // next waits for a scope to come due and takes it out of the queue; ok is false when
@@ -117,8 +133,8 @@ func (s *scheduler) take() (t *turn, wait time.Duration, changed <-chan struct{}
 			return nil, wait, s.changed
 		}
 		heap.Pop(&s.queue)
-		if time.Until(first.paused) > 0 {
-			s.enqueue(first, first.paused)
+		if left := time.Until(first.topic.paused); left > 0 {
+			s.enqueue(first, time.Now().Add(min(left, notReadyWait)))
 			continue
 		}
 		return first, 0, nil
@@ -132,8 +148,8 @@ func (s *scheduler) rows(t *turn, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case t.troubles > 0:
-		t.probing, t.paused = true, time.Now().Add(longestPause) // one probe at a time
+	case t.topic.troubles > 0:
+		t.topic.prober, t.topic.paused = t, time.Now().Add(longestPause) // one probe at a time
 		return 1
 	case t.most > 0:
 		return min(t.most, most)
@@ -163,15 +179,16 @@ func (s *scheduler) wake(t *turn, due time.Time) {
 
 // probed ends a probe that had nothing to send. The caller holds the scheduler's mu.
 func (t *turn) probed() {
-	if t.probing {
-		t.probing, t.paused = false, time.Time{}
+	if t.topic.prober == t {
+		t.topic.prober, t.topic.paused = nil, time.Time{}
 	}
 }
 
 // delivered takes the news of a claim's end. If nothing got through for reasons that
-// lie outside the events, the scope is paused, longer each time, so that a sink that
-// refuses everything is asked seldom and with little; the first event that gets
-// through ends that. Claims that were under way together count as one.
+// lie outside the events, the topic is paused, longer each time, so that a sink that
+// refuses everything is asked seldom and with little, however many scopes wait; the
+// first event that gets through ends that. Claims that were under way together count
+// as one.
 func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(time.Duration) time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,15 +196,15 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	switch {
 	case !ok:
 	case through:
-		if t.troubles > 0 {
+		if t.topic.troubles > 0 {
 			s.wake(t, time.Now())
 		}
-		t.troubles, t.paused, t.probing = 0, time.Time{}, false
-	case t.probing || time.Until(t.paused) <= 0:
-		t.troubles++
-		t.probing = false
-		t.paused = time.Now().Add(jitter(growing(firstPause, longestPause, t.troubles)))
-		s.wake(t, t.paused)
+		*t.topic = topic{}
+	case t.topic.prober != nil || time.Until(t.topic.paused) <= 0:
+		t.topic.troubles++
+		t.topic.prober = nil
+		t.topic.paused = time.Now().Add(jitter(growing(firstPause, longestPause, t.topic.troubles)))
+		s.wake(t, t.topic.paused)
 	}
 }
 
@@ -196,7 +213,7 @@ func (s *scheduler) open(scope envelope.Scope) (open, served bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, served := s.scopes[scope]
-	return served && time.Until(t.paused) <= 0, served
+	return served && time.Until(t.topic.paused) <= 0, served
 }
 
 // claimed gives a turn back after a claim, and decides when the scope is looked at

@@ -58,7 +58,7 @@ func TestSchedulerIsFair(t *testing.T) {
 		for i := range few {
 			scopes = append(scopes, testScope(t, fmt.Sprint("few-", i)))
 		}
-		s := newScheduler(DefaultPollInterval)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
 		s.set(scopes)
 		for round := range 3 {
 			var had []envelope.Scope
@@ -103,7 +103,7 @@ func TestSchedulerConservesWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		busy, idle := testScope(t, "busy"), testScope(t, "idle")
-		s := newScheduler(DefaultPollInterval)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
 		s.set([]envelope.Scope{busy, idle})
 		start, turns := time.Now(), 0
 		for range 1000 {
@@ -147,7 +147,7 @@ func TestSchedulerWaits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newScheduler(c.poll)
+				s := newScheduler(c.poll, envelope.Scope.String)
 				s.set([]envelope.Scope{testScope(t, "a")})
 				turn := mustNext(t, s)
 				for i, claim := range c.claims {
@@ -232,7 +232,7 @@ func TestSchedulerSet(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a, b := testScope(t, "a"), testScope(t, "b")
-				s := newScheduler(DefaultPollInterval)
+				s := newScheduler(DefaultPollInterval, envelope.Scope.String)
 				s.set([]envelope.Scope{a, b})
 				c.do(t, s, a, b)
 			})
@@ -245,7 +245,7 @@ func TestSchedulerWakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
-		s := newScheduler(time.Hour)
+		s := newScheduler(time.Hour, envelope.Scope.String)
 		start := time.Now()
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
@@ -259,12 +259,12 @@ func TestSchedulerWakes(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		late := &turn{scope: testScope(t, "late")}
+		late := &turn{scope: testScope(t, "late"), topic: &topic{}}
 		s.later(late, time.Minute)
 		time.Sleep(time.Second)
 		s.set([]envelope.Scope{testScope(t, "a"), testScope(t, "b")})
 		synctest.Wait()
-		sooner := &turn{scope: testScope(t, "sooner")}
+		sooner := &turn{scope: testScope(t, "sooner"), topic: &topic{}}
 		s.later(sooner, time.Second)
 		all.Wait()
 		want := map[string]time.Duration{
@@ -283,7 +283,7 @@ func TestSchedulerWakes(t *testing.T) {
 func TestSchedulerKeepsTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScheduler(DefaultPollInterval)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
 		s.set([]envelope.Scope{testScope(t, "a")})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -14,7 +14,7 @@ import (
 func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
 	results := make([]relay.Result, len(verdicts))
 	err := s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Verdicts: verdicts}, func() {
-		now := s.now() // one instant: what is delayed alike comes due together
+		now := s.now()                                // one instant: what is delayed alike comes due together
 		for _, letters := range []bool{false, true} { // what letters free is freed last
 			for i, v := range verdicts {
 				if v.DeadLettered == letters {
