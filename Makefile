@@ -40,12 +40,20 @@ check: ## gofmt, go vet, staticcheck and the state of go.mod
 bench: ## measure speed and memory, side by side with simpler ways; takes minutes
 	$(GO) run ./bench
 
+DURATION ?= 10m
+SEED ?= 0
+
+.PHONY: chaos
+chaos: ## kill, cut and freeze everything for DURATION=10m with SEED=n, then look for what was lost
+	$(GO) run ./chaos -duration $(DURATION) -seed $(SEED)
+
 .PHONY: tools
 tools:
 	@missing=; \
 	for tool in gcc java mvn python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || missing="$$missing pgbouncer"; \
 	if [ -n "$$missing" ]; then \
 		echo "The tests need$$missing, which can't be found." >&2; \
-		echo "On Debian: apt-get install gcc default-jre-headless maven python3-venv postgresql" >&2; \
+		echo "On Debian: apt-get install gcc default-jre-headless maven python3-venv postgresql pgbouncer" >&2; \
 		exit 1; \
 	fi

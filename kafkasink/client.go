@@ -27,6 +27,9 @@ type terms struct {
 	limit int
 }
 
+// most is the largest batch, with the length before it, that is sent on these terms.
+func (t terms) most() int { return min(max(t.limit, leastLimit), mostLimit) }
+
 var _ kgo.HookBrokerConnect = (*client)(nil)
 
 func newClient(cfg Config, current func(topic string) terms) (*client, error) {
@@ -95,7 +98,7 @@ func (c *client) limit(topic string) int {
 		t = c.current(topic)
 		c.used[topic] = t
 	}
-	return min(max(t.limit, leastLimit), mostLimit)
+	return t.most()
 }
 
 // outdated reports whether the terms of a topic have changed since they were used.

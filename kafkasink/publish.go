@@ -24,7 +24,7 @@ type send struct {
 }
 
 // Publish implements [relay.Sink]. It does not wait for answers.
-func (s *Sink) Publish(_ context.Context, events []envelope.Event, answer func(int, error)) {
+func (s *Sink) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
 	topic := s.cfg.Topic(events[0].Scope)
 	if err := s.topics.ready(topic); err != nil {
 		for i := range events {
@@ -42,6 +42,7 @@ func (s *Sink) Publish(_ context.Context, events []envelope.Event, answer func(i
 	// An operation whose event was refused here gets no further event into the client.
 	// What the client fails itself, it fails with all that it holds of the partition.
 	refused := map[uuid.UUID]bool{}
+	var large []oversized
 	for i := range events {
 		e := &events[i]
 		if refused[e.OperationID] {
@@ -51,7 +52,7 @@ func (s *Sink) Publish(_ context.Context, events []envelope.Event, answer func(i
 		r := e.Record()
 		if size := lengthSize + batchSize(r); size > limit {
 			refused[e.OperationID] = true
-			settle(i, tooLarge(topic, size, limit))
+			large = append(large, oversized{i, size})
 			continue
 		}
 		// No context of the caller: cancelling a record in flight could make the next
@@ -63,7 +64,33 @@ func (s *Sink) Publish(_ context.Context, events []envelope.Event, answer func(i
 			settle(i, classify(err))
 		})
 	}
+	s.judgeSizes(ctx, topic, large, settle)
 }
+
+// oversized is an event that is larger than its client sends to the topic.
+type oversized struct{ index, size int }
+
+// judgeSizes answers events that are too large, by settings that are no older than a
+// moment: their limit may have been raised because of these very events.
+func (s *Sink) judgeSizes(ctx context.Context, topic string, events []oversized, answer func(int, error)) {
+	if len(events) == 0 {
+		return
+	}
+	err := s.topics.fresh(ctx, topic)
+	limit := s.topics.terms(topic).most()
+	for _, e := range events {
+		switch {
+		case err != nil:
+			answer(e.index, relay.NotAttempted.Wrap(err))
+		case e.size > limit:
+			answer(e.index, tooLarge(topic, e.size, limit))
+		default:
+			answer(e.index, errRaised)
+		}
+	}
+}
+
+var errRaised = relay.NotAttempted.Wrap(errors.New("the topic's max.message.bytes was raised just now"))
 
 var errBehind = relay.NotAttempted.Wrap(errors.New("an earlier event of the operation was refused"))
 

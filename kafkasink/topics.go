@@ -32,6 +32,7 @@ type judged struct {
 	settings topicSettings
 	err      error     // why nothing may be sent to it
 	hold     time.Time // nothing may be sent before, whatever the settings are
+	read     time.Time // not after the brokers were asked for the settings
 }
 
 var errNotRead = errors.New("its settings have not been read yet")
@@ -65,6 +66,28 @@ func (t *topics) terms(name string) terms {
 	defer t.mu.Unlock()
 	settings := t.known[name].settings
 	return terms{settings.id, settings.maxMessage}
+}
+
+// fresh waits until the settings of a topic are no older than a moment, and gives the
+// reason if they can't be read.
+func (t *topics) fresh(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, t.pace.ask)
+	defer cancel()
+	since := time.Now().Add(-t.pace.settingsAgain)
+	for {
+		t.mu.Lock()
+		read, next := t.known[name].read, t.refreshed
+		t.mu.Unlock()
+		if read.After(since) {
+			return nil
+		}
+		t.lookNow()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("topic %q: %w", name, errNotRead)
+		case <-next:
+		}
+	}
 }
 
 // suspect takes a topic out of use until its settings have been read again, and for a
@@ -107,6 +130,7 @@ func (t *topics) watch(ctx context.Context, client func() *client, looked func()
 func (t *topics) refresh(parent context.Context, client *client, looked func()) (well bool) {
 	ctx, cancel := context.WithTimeoutCause(parent, t.pace.ask, fmt.Errorf("no broker answered in %s", t.pace.ask))
 	defer cancel()
+	asked := time.Now()
 	read, err := readTopics(ctx, client.Client, t.names())
 	if parent.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
 		return false // it was cut off: the sink ends, or another client has taken this one's place
@@ -114,7 +138,7 @@ func (t *topics) refresh(parent context.Context, client *client, looked func()) 
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), cmp.Or(client.whyOffline(), err))
 	}
-	if well = t.store(read, err); err == nil {
+	if well = t.store(read, asked, err); err == nil {
 		looked()
 	}
 	return well
@@ -126,7 +150,7 @@ func (t *topics) names() []string {
 	return slices.Sorted(maps.Keys(t.known))
 }
 
-func (t *topics) store(read map[string]topicSettings, err error) (well bool) {
+func (t *topics) store(read map[string]topicSettings, asked time.Time, err error) (well bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	close(t.refreshed)
@@ -138,7 +162,7 @@ func (t *topics) store(read map[string]topicSettings, err error) (well bool) {
 	well = true
 	for name, settings := range read {
 		before := t.known[name]
-		now := judged{settings: settings, err: blocking(settings.judge(t.minInsync)), hold: before.hold}
+		now := judged{settings: settings, err: blocking(settings.judge(t.minInsync)), hold: before.hold, read: asked}
 		switch {
 		case now.err != nil:
 			// Its terms, which may be missing now, are those of its last good settings.

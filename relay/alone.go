@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,30 +11,36 @@ import (
 	"outboxrelay/envelope"
 )
 
-// mostAlone is how many claims of a row alone may run out before it is parked.
-const mostAlone = 3
+const (
+	// aloneLook is how long scopes are left that can't be sent now.
+	aloneLook = time.Second
+	// survival is how long a process has to live after it began to send a row that may be
+	// deadly to know that it is not.
+	survival = time.Second
+	// mostTogether is how many abandoned rows are tried together at first.
+	mostTogether = 200
+	// mostUnheard bounds what is remembered of claims without an answer.
+	mostUnheard = 100
+)
 
-// aloneLook is how long scopes are left that can't be sent now.
-const aloneLook = time.Second
-
-// errDeadly is the fault of a row whose owners ended again and again.
-var errDeadly = fmt.Errorf("%d times the relay ended, or was stopped, while it held this event alone; it is sent no more, "+
-	"because it may be what ends the relay", mostAlone)
+var (
+	errDeadly = errors.New("three times the relay ended, or was stopped, while it held this event alone; it is sent no more, " +
+		"because it may be what ends the relay")
+	errUnheard = errors.New("the database's answer to the last claim of this event was lost")
+)
 
 // abandoned holds the scopes in which claims that ran out have left rows behind. One
-// of those rows may have ended its owner, so they are tried one at a time in a
-// process: an innocent one has got through before the process ends the next time.
+// of those rows may have ended its owner, so no two claims of them are under way in a
+// process at once, unless it has survived the first, and those that run out are followed
+// by smaller ones.
 type abandoned struct {
 	mu     sync.Mutex
 	scopes map[envelope.Scope]bool
 	order  []envelope.Scope
 	news   chan struct{} // holds something after a scope was added
 
-	unheard []string // tokens of the last claims whose answer was an error, but which may hold a row
+	unheard []string // tokens of the last claims whose answer was an error, but which may hold rows
 }
-
-// mostUnheard bounds what is remembered of claims without an answer.
-const mostUnheard = 100
 
 func newAbandoned() *abandoned {
 	return &abandoned{scopes: map[envelope.Scope]bool{}, news: make(chan struct{}, 1)}
@@ -63,15 +70,16 @@ func (a *abandoned) lost(token string) {
 	}
 }
 
-// deadly is true if a row may be what ended its owners: so many claims of it alone have
-// run out, and the last one is not known to have run out for another reason.
-func (a *abandoned) deadly(row *Row) bool {
-	if attemptsAlone(row.Expired) < mostAlone {
-		return false
-	}
+// verdict is the answer for a row of which too many claims have run out. If this
+// process knows that the last one ran out for another reason, the row is given back
+// and begins anew.
+func (a *abandoned) verdict(row *Row) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !slices.Contains(a.unheard, unmarked(row.Expired))
+	if slices.Contains(a.unheard, unmarked(row.Expired)) {
+		return NotAttempted.Wrap(errUnheard)
+	}
+	return RowFault.Wrap(errDeadly)
 }
 
 // take gives all scopes and forgets them.
@@ -83,14 +91,13 @@ func (a *abandoned) take() []envelope.Scope {
 	return scopes
 }
 
-// workAlone delivers abandoned rows, one after the other and the scopes in turns, until
-// ctx ends.
-func (r *Relay) workAlone(ctx, inFlight context.Context, worker int) {
+// workAbandoned delivers abandoned rows, the scopes in turns, until ctx ends.
+func (r *Relay) workAbandoned(ctx, inFlight context.Context, worker int) {
 	for ctx.Err() == nil {
 		scopes := r.abandoned.take()
 		progress := false
 		for _, scope := range scopes {
-			if ctx.Err() == nil && r.deliverAlone(ctx, inFlight, scope, worker) {
+			if ctx.Err() == nil && r.deliverAbandoned(ctx, inFlight, scope, worker) {
 				progress = true
 			}
 		}
@@ -105,9 +112,9 @@ func (r *Relay) workAlone(ctx, inFlight context.Context, worker int) {
 	}
 }
 
-// deliverAlone claims and delivers one abandoned row of a scope; false if there was none
-// or the scope has to wait.
-func (r *Relay) deliverAlone(ctx, inFlight context.Context, scope envelope.Scope, worker int) bool {
+// deliverAbandoned claims and delivers some abandoned rows of a scope; false if there
+// are none or the scope has to wait.
+func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.Scope, worker int) bool {
 	switch open, served := r.scheduler.open(scope); {
 	case !served:
 		return false
@@ -120,7 +127,7 @@ func (r *Relay) deliverAlone(ctx, inFlight context.Context, scope envelope.Scope
 		return false
 	}
 	r.pulse.busy(worker)
-	claim, err := r.claimAlone(inFlight, scope)
+	claim, err := r.makeClaim(inFlight, Request{Scope: scope, Rows: min(mostTogether, r.cfg.BatchRows), Abandoned: true})
 	leave()
 	if err != nil {
 		r.failed(scope, fmt.Errorf("claim: %w", err))
@@ -131,14 +138,37 @@ func (r *Relay) deliverAlone(ctx, inFlight context.Context, scope envelope.Scope
 	if len(claim.Rows) == 0 {
 		return false
 	}
-	r.scheduler.delivered(scope, r.deliver(inFlight, claim, func() { r.pulse.busy(worker) }), r.policy.jitter)
-	return true
-}
-
-// survived takes the mark off a claim of a row alone when no answer came: whatever
-// became of the event, it did not end this process.
-func (r *Relay) survived(ctx context.Context, d *delivery) {
-	if attemptsAlone(d.claim.Token) > 0 {
-		r.renew(ctx, d)
+	d := newDelivery(claim)
+	done := make(chan struct{})
+	r.background.Go(func() {
+		defer close(done)
+		through := r.carry(inFlight, d, func() {})
+		r.scheduler.delivered(scope, through, r.policy.jitter)
+	})
+	for {
+		select {
+		case <-done:
+			return true
+		case <-d.survived:
+			return true
+		case <-time.After(aloneLook):
+			r.pulse.busy(worker) // waiting for servers is progress
+		}
 	}
 }
+
+// survived takes the marks off a claim of abandoned rows whose answers are open: whatever
+// becomes of the events, they did not end this process.
+func (r *Relay) survived(ctx context.Context, d *delivery) {
+	select {
+	case <-d.survived:
+		return
+	default:
+	}
+	lives := time.Since(d.start) >= survival || !slices.Contains(d.known, errNoAnswer)
+	if marks(d.claim.Token) > 0 && lives && slices.ContainsFunc(d.known, isUnknown) && r.renew(ctx, d) {
+		close(d.survived)
+	}
+}
+
+func isUnknown(err error) bool { return ClassOf(err) == Unknown }

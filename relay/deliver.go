@@ -94,6 +94,11 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 			a.set(i, errBehind)
 			continue
 		}
+		if marks(row.Expired) >= MostMarks {
+			blocked[row.OperationID] = true
+			a.set(i, r.abandoned.verdict(row))
+			continue
+		}
 		event, err := r.event(claim.Scope, row)
 		if err != nil {
 			blocked[row.OperationID] = true
@@ -108,9 +113,6 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 
 // event makes the event of one row.
 func (r *Relay) event(scope envelope.Scope, row *Row) (envelope.Event, error) {
-	if r.abandoned.deadly(row) {
-		return envelope.Event{}, errDeadly
-	}
 	if row.Payload == nil {
 		return envelope.Event{}, tooLargeToRead(row.Bytes)
 	}

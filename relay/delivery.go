@@ -21,6 +21,12 @@ type delivery struct {
 	start   time.Time
 	answers *answers
 	known   []error // the answers that were dealt with
+
+	survived chan struct{} // closed when the claim's marks have been taken off
+}
+
+func newDelivery(claim Claim) *delivery {
+	return &delivery{claim: claim, start: time.Now(), survived: make(chan struct{})}
 }
 
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
@@ -29,14 +35,16 @@ type delivery struct {
 // beat at each step, and reports whether the way to the sink is open: false if no
 // event got through and that was nobody's fault.
 func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through bool) {
-	d := &delivery{claim: claim, start: time.Now()}
+	return r.carry(ctx, newDelivery(claim), beat)
+}
+
+// carry is deliver for a delivery that somebody else looks at too.
+func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) (through bool) {
+	claim := d.claim
 	d.answers = r.publish(ctx, claim, r.background.Go)
 	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
 	r.observer.Published(claim, time.Since(d.start))
 	through = wayIsOpen(d.known)
-	if slices.ContainsFunc(d.known, func(err error) bool { return ClassOf(err) == Unknown }) {
-		r.survived(ctx, d)
-	}
 	if !slices.Contains(d.known, errNoAnswer) {
 		r.observer.Released(claim)
 		return through
@@ -73,6 +81,7 @@ func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat 
 		left := min(time.Until(until), time.Until(d.claim.Expires))
 		all := r.wait(ctx, d.answers, min(settleEvery, left))
 		r.settleNew(ctx, d, beat)
+		r.survived(ctx, d)
 		if all || left <= 0 || ctx.Err() != nil {
 			return
 		}
@@ -84,11 +93,12 @@ func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat 
 }
 
 // renew gives the rows without an answer a new lease, under a token without marks: this
-// process lives. If the claim has lost them all its lease is over.
-func (r *Relay) renew(ctx context.Context, d *delivery) {
+// process lives. If the claim has lost them all its lease is over. It reports whether
+// the store did that.
+func (r *Relay) renew(ctx context.Context, d *delivery) bool {
 	var ids []int64
 	for i, err := range d.known {
-		if ClassOf(err) == Unknown {
+		if isUnknown(err) {
 			ids = append(ids, d.claim.Rows[i].ID)
 		}
 	}
@@ -104,6 +114,7 @@ func (r *Relay) renew(ctx context.Context, d *delivery) {
 		r.database.worked()
 		d.claim.Expires = start.Add(r.cfg.Lease)
 	}
+	return err == nil
 }
 
 // wait is true when every row is answered, which it waits for at most that long.

@@ -57,8 +57,9 @@ func (f *fixture) start(scopes ...envelope.Scope) (stop func()) {
 	f.relay.SetScopes(scopes)
 	ctx, cancel := context.WithCancel(f.Context())
 	ended := make(chan error, 1)
+	r := f.relay // a test may make another one meanwhile
 	go func() {
-		ended <- f.relay.Run(ctx)
+		ended <- r.Run(ctx)
 		close(ended)
 	}()
 	f.Cleanup(func() { // for a test that failed before it came to stop

@@ -88,8 +88,7 @@ func (r *Relay) claimOne(ctx context.Context, scope envelope.Scope) (Claim, erro
 			return Claim{}, fmt.Errorf("claim: %w", err)
 		}
 		if len(claim.Rows) == 0 && !claim.More && claim.Abandoned {
-			claim, err = r.claimAlone(ctx, scope)
-			return claim, err
+			return r.makeClaim(ctx, Request{Scope: scope, Rows: 1, Abandoned: true})
 		}
 		if len(claim.Rows) > 0 || !claim.More {
 			return claim, nil

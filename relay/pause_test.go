@@ -110,8 +110,8 @@ func (oneTopic) Topic(envelope.Scope) string { return "events" }
 // through, it is asked no more often than for one; and all go on when it mends.
 func TestPauseOfASharedTopic(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		scopes := f.scopes(200)
-		for _, scope := range scopes[100:] {
+		scopes := f.scopes(60)
+		for _, scope := range scopes[30:] {
 			f.operation(scope, 2)
 		}
 		var broken atomic.Bool

@@ -15,7 +15,7 @@ type Row struct {
 	OperationID uuid.UUID
 	CreatedAt   time.Time // microseconds; outside the years 1 to 9999 if the column is infinite
 	Type        string    // the topic column
-	Payload     []byte    // as Postgres gives its text; nil if Bytes is more than the store reads
+	Payload     []byte    // as Postgres gives its text; nil if Bytes is more than the store reads, or behind more than [MostMarks]
 	Bytes       int64     // size of the payload's text
 	Attempts    int       // export_attempts, this claim's included
 
@@ -47,8 +47,8 @@ type Claim struct {
 	// More is true if the next claim may find rows at once: this one left some that it had
 	// no room for or did not look at, or some may have come due behind it.
 	More bool
-	// Abandoned is true if there is a row that a claim which ran out has left behind, for a
-	// claim of its own.
+	// Abandoned is true if there are rows that a claim which ran out has left behind, for
+	// claims of their own.
 	Abandoned bool
 }
 
@@ -56,17 +56,23 @@ type Claim struct {
 type Request struct {
 	Namespace string // exact and case-sensitive
 	Scope     envelope.Scope
-	Token     string        // at most 255 characters, new for every claim; 4 less if Abandoned
+	Token     string        // at most 255 characters, new for every claim; 6 less if Abandoned
 	Lease     time.Duration // on the database's clock
 	Rows      int           // most rows, 1 or more
 	Bytes     int64         // most bytes of payload text; one row always fits
 
-	// Abandoned asks for one row that a claim which ran out has left behind, if the store
-	// knows of one: the first of its operation. Other claims take no such rows: one of
-	// them may be what ended its owner. [Claim.Token] is then Token with one mark, "!",
-	// more than stood behind the token that ran out, if that was of a claim like this.
+	// Abandoned asks for rows that claims which ran out have left behind, if the store knows
+	// of any. Other claims take no such rows: one of them may be what ended its owner.
+	// [Claim.Token] is then Token with one mark, "!", more than stood behind the tokens
+	// that ran out, which all had as many; marks are put there by claims like this. Behind
+	// one mark stand at most ten rows, behind more of them one row: whichever it is that
+	// ends its owners will be alone, and others have got through by then.
 	Abandoned bool
 }
+
+// MostMarks is how many claims of abandoned rows may run out for a row: the last three of
+// them held it alone. A claim that puts one mark more on it does not read its payload.
+const MostMarks = 5
 
 // Store is where outbox rows are claimed and settled. Implementations are safe for
 // concurrent use. Every call is bounded by a time-out of its own besides ctx.

@@ -148,11 +148,6 @@ func (r *Relay) claim(ctx context.Context, scope envelope.Scope, rows int) (Clai
 	return r.makeClaim(ctx, Request{Scope: scope, Rows: rows})
 }
 
-// claimAlone claims one row that a former claim has left behind.
-func (r *Relay) claimAlone(ctx context.Context, scope envelope.Scope) (Claim, error) {
-	return r.makeClaim(ctx, Request{Scope: scope, Rows: 1, Abandoned: true})
-}
-
 // makeClaim makes one claim and reports it.
 func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
 	req.Namespace, req.Token = r.cfg.Namespace, newToken(r.cfg.WorkerID)

@@ -25,7 +25,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	for i := range r.cfg.Workers {
 		workers.Go(func() { r.work(ctx, inFlight, i) })
 	}
-	workers.Go(func() { r.workAlone(ctx, inFlight, r.cfg.Workers) })
+	workers.Go(func() { r.workAbandoned(ctx, inFlight, r.cfg.Workers) })
 	<-ctx.Done()
 	timer := time.AfterFunc(r.cfg.Grace, func() { giveUp(errGraceOver) })
 	defer timer.Stop()

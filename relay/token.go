@@ -10,9 +10,9 @@ const (
 	// maxToken is what claimed_by holds, in characters.
 	maxToken  = 255
 	nonceSize = 16 // hexadecimal digits
-	// aloneMark stands behind the token of a claim of one row that a former claim left
-	// behind, once for each such claim of the row in a row.
-	aloneMark = "!"
+	// mark stands behind the token of a claim of rows that a former claim left behind, once
+	// for each such claim in a row.
+	mark = "!"
 )
 
 // newToken is a claim token: the worker's id for people to read, and a nonce that
@@ -22,7 +22,7 @@ func newToken(worker string) string {
 	var nonce [nonceSize / 2]byte
 	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
 	id := []rune(worker)
-	if most := maxToken - 1 - nonceSize - (mostAlone + 1); len(id) > most {
+	if most := maxToken - 1 - nonceSize - (MostMarks + 1); len(id) > most {
 		id = id[:most]
 	}
 	return string(id) + "/" + hex.EncodeToString(nonce[:])
@@ -36,10 +36,10 @@ func isToken(claimedBy string) bool {
 }
 
 // unmarked is a token without its marks.
-func unmarked(token string) string { return strings.TrimRight(token, aloneMark) }
+func unmarked(token string) string { return strings.TrimRight(token, mark) }
 
-// attemptsAlone is how many claims of a row alone a token stands for.
-func attemptsAlone(claimedBy string) int {
+// marks is how many claims of abandoned rows a token stands for.
+func marks(claimedBy string) int {
 	if !isToken(claimedBy) {
 		return 0
 	}

@@ -23,13 +23,13 @@ func TestToken(t *testing.T) {
 	if token := newToken("host-1"); !strings.HasPrefix(token, "host-1/") {
 		t.Errorf("token %q does not begin with the worker's id", token)
 	}
-	for _, marks := range []string{"", "!", "!!!!"} {
-		token := newToken(strings.Repeat("ä", 300)) + marks
-		if n := utf8.RuneCountInString(token); n > 255 || attemptsAlone(token) != len(marks) || unmarked(token)+marks != token {
-			t.Errorf("token %.20q... with %q: %d characters, %d attempts", token, marks, n, attemptsAlone(token))
+	for _, behind := range []string{"", "!", "!!!!!!"} {
+		token := newToken(strings.Repeat("ä", 300)) + behind
+		if n := utf8.RuneCountInString(token); n > 255 || marks(token) != len(behind) || unmarked(token)+behind != token {
+			t.Errorf("token %.20q... with %q: %d characters, %d marks", token, behind, n, marks(token))
 		}
 	}
-	if n := attemptsAlone("python!!!"); n != 0 {
+	if n := marks("python!!!"); n != 0 {
 		t.Errorf("another exporter's claim stands for %d attempts", n)
 	}
 	for _, other := range []string{"", "python-worker", "host/1234", "host/0123456789abcdeg", "host-0123456789abcdef"} {

@@ -31,7 +31,6 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	}
 	look := look{start: s.walks.start(req.Scope), began: time.Now()}
 	if req.Abandoned {
-		req.Rows = 1
 		var known bool
 		if look.start, known = s.walks.abandonedAt(req.Scope); !known {
 			return relay.Claim{Scope: req.Scope, Token: req.Token}, nil

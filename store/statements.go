@@ -7,6 +7,8 @@ import (
 	"text/template"
 
 	"github.com/jackc/pgx/v5"
+
+	"outboxrelay/relay"
 )
 
 //go:embed sql/*.sql
@@ -63,7 +65,7 @@ func newStatements(schema string) statements {
 // claimText is the claim statement of one kind.
 func (s statements) claimText(key claimKey) string {
 	return render(s.claim, map[string]any{
-		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned,
+		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "MostMarks": relay.MostMarks,
 		"Indexed": key.indexed, "MostBytes": mostPayload,
 	})
 }

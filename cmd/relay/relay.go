@@ -115,6 +115,9 @@ func (p *process) awaitSchema(ctx context.Context) bool {
 			}
 			return ctx.Err() == nil
 		}
+		if ctx.Err() != nil {
+			return false // the look was cut short, so what it says is no trouble
+		}
 		p.diary.Trouble(relay.Trouble{Kind: relay.DatabaseTrouble, Err: err})
 		select {
 		case <-ctx.Done():

@@ -102,6 +102,7 @@ func TestTheProgramHoldsNoTestCode(t *testing.T) {
 		"github.com/stretchr/testify":                "assertions of testcontainers",
 		"github.com/fergusstrange/embedded-postgres": "the demo's database",
 		"github.com/cloudevents":                     "a second opinion for tests",
+		"github.com/Shopify/toxiproxy":               "tests and the chaos program",
 		"go.uber.org/goleak":                         "tests",
 		"pgregory.net/rapid":                         "tests",
 		module + "/internal/pgtest":                  "test servers",

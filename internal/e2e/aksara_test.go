@@ -13,6 +13,7 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/aksaratest"
+	"outboxrelay/internal/relayproc"
 )
 
 // Rows written by a real Aksara, of all its twelve events, go to a real broker: exactly
@@ -25,7 +26,7 @@ func TestRealAksara(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, aksaratest.Setup(t))
 			if variant == "plain" {
-				f.db.Exec(t, "drop index relay_outbox_operation")
+				f.DB.Exec(t, "drop index relay_outbox_operation")
 			}
 			realAksara(t, f)
 		})
@@ -35,13 +36,13 @@ func TestRealAksara(t *testing.T) {
 func realAksara(t *testing.T, f *fixture) {
 	const oddTenant = "caf\u00e9 / 100% \"x\":y"
 	scopes := []string{"acme", oddTenant, aksaratest.NonTenant, "not-configured"}
-	ours := aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{
-		Namespace: namespace, Scopes: scopes, Counts: aksaratest.EachKind(2), FailureCodes: []string{"", "a \"b\" <&> \u2028 \u00e9"},
+	ours := aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{
+		Namespace: relayproc.Namespace, Scopes: scopes, Counts: aksaratest.EachKind(2), FailureCodes: []string{"", "a \"b\" <&> \u2028 \u00e9"},
 	})
-	aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{
+	aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{
 		Namespace: "ORDERS", Scopes: scopes[:1], Counts: aksaratest.EachKind(1),
 	})
-	states := aksaratest.OperationsState(t, f.db.URL)
+	states := aksaratest.OperationsState(t, f.DB.URL)
 	const configured = `tenant_scope <> 'not-configured' and
 		(select application_namespace from aksara_operations p where p.id = operation_id) = 'orders'`
 	foreign := f.rows("not (" + configured + ")")
@@ -51,17 +52,17 @@ func realAksara(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, f.env(string(tenants), map[string]string{"RELAY_NON_TENANT": "true"}))
-	f.drained(configured)
-	p.stop()
+	p := relayproc.Start(t, f.Env(string(tenants), map[string]string{"RELAY_NON_TENANT": "true"}))
+	f.Drained(configured)
+	p.Stop()
 
-	got := aksaratest.Consume(t, strings.Join(f.broker.Addrs, ","), aksaratest.ReadOptions{Topic: f.topic, Count: len(wanted)})
+	got := aksaratest.Consume(t, strings.Join(f.Broker.Addrs, ","), aksaratest.ReadOptions{Topic: f.Topic, Count: len(wanted)})
 	compare(t, wanted, got)
 	sequences(t, f, ours, "not-configured")
 	if after := f.rows("not (" + configured + ")"); fmt.Sprint(after) != fmt.Sprint(foreign) {
 		t.Error("rows of other scopes or namespaces changed")
 	}
-	if after := aksaratest.OperationsState(t, f.db.URL); !slices.Equal(after, states) {
+	if after := aksaratest.OperationsState(t, f.DB.URL); !slices.Equal(after, states) {
 		t.Error("operations changed")
 	}
 	cloudEvents(t, f, len(wanted))
@@ -71,7 +72,7 @@ func realAksara(t *testing.T, f *fixture) {
 // with none of the relay's code.
 func expect(t *testing.T, f *fixture, where string) map[string]aksaratest.Record {
 	t.Helper()
-	result, err := f.pool.Query(t.Context(), `select o.operation_id::text, t.state_version::text, o.payload::text, o.topic, o.tenant_scope,
+	result, err := f.Pool.Query(t.Context(), `select o.operation_id::text, t.state_version::text, o.payload::text, o.topic, o.tenant_scope,
 		to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 		from aksara_operation_outbox o join aksara_operation_transitions t on t.id = o.transition_id where `+
 		strings.ReplaceAll(strings.ReplaceAll(where, "tenant_scope", "o.tenant_scope"), "= operation_id", "= o.operation_id"))
@@ -84,14 +85,14 @@ func expect(t *testing.T, f *fixture, where string) map[string]aksaratest.Record
 		if err := result.Scan(&operation, &version, &payload, &typ, &scope, &created); err != nil {
 			t.Fatal(err)
 		}
-		source := "/namespaces/" + namespace
+		source := "/namespaces/" + relayproc.Namespace
 		if scope != aksaratest.NonTenant {
 			source += "/tenants/" + strings.ReplaceAll(url.QueryEscape(scope), "+", "%20")
 		}
 		headers := [][2]string{
 			{"content-type", "application/json"}, {"ce_specversion", "1.0"}, {"ce_id", operation + ":" + version},
 			{"ce_source", source}, {"ce_type", typ}, {"ce_subject", operation}, {"ce_time", created},
-			{"ce_partitionkey", operation}, {"ce_namespace", namespace},
+			{"ce_partitionkey", operation}, {"ce_namespace", relayproc.Namespace},
 		}
 		if scope != aksaratest.NonTenant {
 			headers = append(headers, [2]string{"ce_tenant", scope})
@@ -143,8 +144,8 @@ func compare(t *testing.T, wanted map[string]aksaratest.Record, got []aksaratest
 // wrote them, and together were all twelve.
 func sequences(t *testing.T, f *fixture, operations []aksaratest.Operation, except string) {
 	t.Helper()
-	events := f.events()
-	inOrder(t, events)
+	events := f.Events()
+	relayproc.InOrder(t, events)
 	came := map[string][]string{}
 	for _, e := range events {
 		var payload struct {
@@ -180,13 +181,13 @@ func sequences(t *testing.T, f *fixture, operations []aksaratest.Operation, exce
 // cloudEvents reads the topic with a CloudEvents SDK of another language.
 func cloudEvents(t *testing.T, f *fixture, want int) {
 	t.Helper()
-	events := aksaratest.ReadCloudEvents(t, strings.Join(f.broker.Addrs, ","), aksaratest.ReadOptions{Topic: f.topic, Count: want})
+	events := aksaratest.ReadCloudEvents(t, strings.Join(f.Broker.Addrs, ","), aksaratest.ReadOptions{Topic: f.Topic, Count: want})
 	if len(events) != want {
 		t.Errorf("the SDK read %d events, want %d", len(events), want)
 	}
 	for _, e := range events {
 		a := e.Attributes
-		if a["specversion"] != "1.0" || a["id"] != a["subject"]+":"+a["stateversion"] || a["namespace"] != namespace ||
+		if a["specversion"] != "1.0" || a["id"] != a["subject"]+":"+a["stateversion"] || a["namespace"] != relayproc.Namespace ||
 			a["partitionkey"] != a["subject"] || a["type"] != "aksara.operation.transition" || len(e.Data) == 0 {
 			t.Errorf("the SDK read %v", a)
 		}
@@ -197,20 +198,20 @@ func cloudEvents(t *testing.T, f *fixture, want int) {
 func TestPayloadsAreTheExporters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, aksaratest.Setup(t))
-	aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{Namespace: namespace, Scopes: []string{"acme"}, Counts: aksaratest.EachKind(2)})
-	p := start(t, f.env("acme"))
-	f.drained("true")
-	p.stop()
+	aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{Namespace: relayproc.Namespace, Scopes: []string{"acme"}, Counts: aksaratest.EachKind(2)})
+	p := relayproc.Start(t, f.Env("acme"))
+	f.Drained("true")
+	p.Stop()
 
 	// Aksara's exporter gets the same rows, as they were. It locks the operations as well,
 	// which the relay's role may not.
-	f.db.Exec(t, "update aksara_operation_outbox set exported_at = null, export_attempts = 0")
-	observed := aksaratest.Export(t, f.db.URL, aksaratest.ExporterOptions{Namespace: namespace, Scope: "acme", UntilEmpty: true})
+	f.DB.Exec(t, "update aksara_operation_outbox set exported_at = null, export_attempts = 0")
+	observed := aksaratest.Export(t, f.DB.URL, aksaratest.ExporterOptions{Namespace: relayproc.Namespace, Scope: "acme", UntilEmpty: true})
 	var handed, delivered []string
 	for _, o := range observed {
 		handed = append(handed, o.Canonical)
 	}
-	for _, r := range f.records() {
+	for _, r := range f.Records() {
 		delivered = append(delivered, canonical(t, r.Value))
 	}
 	slices.Sort(handed)
@@ -246,13 +247,13 @@ func TestBesideThePythonExporter(t *testing.T) {
 	f := newFixture(t, aksaratest.Setup(t))
 	exporters := []*aksaratest.Exporter{}
 	for i := range 2 {
-		exporters = append(exporters, aksaratest.StartExporter(t, f.db.URL, aksaratest.ExporterOptions{
-			Namespace: namespace, Scope: "acme", WorkerID: fmt.Sprintf("python-%d", i),
+		exporters = append(exporters, aksaratest.StartExporter(t, f.DB.URL, aksaratest.ExporterOptions{
+			Namespace: relayproc.Namespace, Scope: "acme", WorkerID: fmt.Sprintf("python-%d", i),
 		}))
 	}
-	start(t, f.env("acme", map[string]string{"RELAY_BATCH_ROWS": "20"}))
-	aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{Namespace: namespace, Scopes: []string{"acme"}, Counts: aksaratest.EachKind(30)})
-	f.drained("true")
+	relayproc.Start(t, f.Env("acme", map[string]string{"RELAY_BATCH_ROWS": "20"}))
+	aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{Namespace: relayproc.Namespace, Scopes: []string{"acme"}, Counts: aksaratest.EachKind(30)})
+	f.Drained("true")
 
 	byPython := map[string]int{}
 	for _, e := range exporters {
@@ -261,7 +262,7 @@ func TestBesideThePythonExporter(t *testing.T) {
 		}
 	}
 	byRelay := map[string]int{}
-	for _, e := range f.events() {
+	for _, e := range f.Events() {
 		byRelay[canonical(t, e.Data)]++
 	}
 	total := map[string]int{}
@@ -276,7 +277,7 @@ func TestBesideThePythonExporter(t *testing.T) {
 			t.Errorf("%d deliveries of %s", n, payload)
 		}
 	}
-	if want := f.count("select count(*) from aksara_operation_outbox"); len(total) != want {
+	if want := f.Count("select count(*) from aksara_operation_outbox"); len(total) != want {
 		t.Errorf("%d events were delivered, want %d", len(total), want)
 	}
 	if len(byPython) == 0 || len(byRelay) == 0 {
@@ -289,27 +290,27 @@ func TestBesideThePythonExporter(t *testing.T) {
 func TestRowsThatThePythonExporterHolds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, aksaratest.Setup(t))
-	aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{
-		Namespace: namespace, Scopes: []string{"acme"}, Counts: map[aksaratest.Kind]int{aksaratest.Success: 2},
+	aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{
+		Namespace: relayproc.Namespace, Scopes: []string{"acme"}, Counts: map[aksaratest.Kind]int{aksaratest.Success: 2},
 	})
-	python := aksaratest.StartExporter(t, f.db.URL, aksaratest.ExporterOptions{
-		Namespace: namespace, Scope: "acme", WorkerID: "python", Claim: 10 * time.Minute, Hold: true, Calls: 1,
+	python := aksaratest.StartExporter(t, f.DB.URL, aksaratest.ExporterOptions{
+		Namespace: relayproc.Namespace, Scope: "acme", WorkerID: "python", Claim: 10 * time.Minute, Hold: true, Calls: 1,
 	})
 	python.WaitObserved(1)
-	start(t, f.env("acme"))
+	relayproc.Start(t, f.Env("acme"))
 	const held = "operation_id = (select operation_id from aksara_operation_outbox where claimed_by = 'python')"
-	f.drained("not " + held)
-	if n := f.count("select count(*) from aksara_operation_outbox where export_attempts > 0 and exported_at is null"); n != 1 {
+	f.Drained("not " + held)
+	if n := f.Count("select count(*) from aksara_operation_outbox where export_attempts > 0 and exported_at is null"); n != 1 {
 		t.Errorf("%d rows of the held operation were claimed, want the exporter's one", n)
 	}
 	python.Release()
 	python.Wait()
-	f.drained("true")
-	if got := len(f.events()); got != 5 {
+	f.Drained("true")
+	if got := len(f.Events()); got != 5 {
 		t.Errorf("the relay delivered %d events, want 5", got)
 	}
 	var scopes []envelope.Scope
-	for _, e := range f.events() {
+	for _, e := range f.Events() {
 		scopes = append(scopes, e.Scope)
 	}
 	if len(slices.Compact(scopes)) != 1 {

@@ -10,26 +10,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
+	"outboxrelay/internal/relayproc"
 )
 
 // Several relays share the rows of several tenants: when nothing fails, each of 100,000
 // events comes once and in order.
 func TestManyRelaysDeliverEachEventOnce(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, standalone)
+	f := newFixture(t, relayproc.Standalone)
 	const tenants, operations, versions = 5, 6667, 3
 	var names []string
 	for i := range tenants {
 		name := fmt.Sprintf("tenant-%d", i)
 		names = append(names, name)
-		f.fill(tenant(t, name), operations, versions)
+		f.Fill(relayproc.Tenant(t, name), operations, versions)
 	}
 	for i := range 4 {
-		start(t, f.env(strings.Join(names, ","), map[string]string{"RELAY_WORKER_ID": fmt.Sprintf("worker-%d", i%2)}))
+		relayproc.Start(t, f.Env(strings.Join(names, ","), map[string]string{"RELAY_WORKER_ID": fmt.Sprintf("worker-%d", i%2)}))
 	}
-	f.drained("true")
-	exactlyOnce(t, f.events(), tenants*operations*versions)
-	if n := f.count("select count(*) from aksara_operation_outbox where claimed_by is not null or claim_expires_at is not null or last_error is not null or export_attempts <> 1"); n > 0 {
+	f.Drained("true")
+	relayproc.ExactlyOnce(t, f.Events(), tenants*operations*versions)
+	if n := f.Count("select count(*) from aksara_operation_outbox where claimed_by is not null or claim_expires_at is not null or last_error is not null or export_attempts <> 1"); n > 0 {
 		t.Errorf("%d exported rows carry a claim, an error or more than one attempt", n)
 	}
 }
@@ -38,31 +39,31 @@ func TestManyRelaysDeliverEachEventOnce(t *testing.T) {
 // the event comes again, with the same key, headers and bytes.
 func TestCrashBeforeTheMark(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, standalone)
-	acme := tenant(t, "acme")
-	if _, err := app.Admit(t.Context(), f.pool, acme); err != nil {
+	f := newFixture(t, relayproc.Standalone)
+	acme := relayproc.Tenant(t, "acme")
+	if _, err := relayproc.App.Admit(t.Context(), f.Pool, acme); err != nil {
 		t.Fatal(err)
 	}
-	first := start(t, f.env("acme", quickLease, map[string]string{"RELAY_POLL_INTERVAL": "10ms"}))
-	f.drained("true")
+	first := relayproc.Start(t, f.Env("acme", quickLease, map[string]string{"RELAY_POLL_INTERVAL": "10ms"}))
+	f.Drained("true")
 
 	held := holdNextClaim(t, f, acme)
-	f.broker.Consume(t, f.topic, 2)
-	first.kill()
+	f.Broker.Consume(t, f.Topic, 2)
+	first.Kill()
 	held()
-	if n := f.count("select count(*) from aksara_operation_outbox where exported_at is null and claimed_by like 'e2e/%'"); n != 1 {
+	if n := f.Count("select count(*) from aksara_operation_outbox where exported_at is null and claimed_by like 'e2e/%'"); n != 1 {
 		t.Fatalf("%d rows are claimed after the crash, want 1", n)
 	}
 
-	start(t, f.env("acme", quickLease))
-	f.drained("true")
-	records := f.records()
+	relayproc.Start(t, f.Env("acme", quickLease))
+	f.Drained("true")
+	records := f.Records()
 	if len(records) != 3 {
 		t.Fatalf("%d records came, want 3: two events and a duplicate", len(records))
 	}
 	var twice []*kgo.Record
 	for _, r := range records {
-		if e := parse(t, r); e.StateVersion == 2 {
+		if e := relayproc.Event(t, r); e.StateVersion == 2 {
 			twice = append(twice, r)
 		}
 	}
@@ -91,8 +92,8 @@ func sameBytes(t *testing.T, a, b *kgo.Record) {
 // the waiting.
 func holdNextClaim(t *testing.T, f *fixture, scope envelope.Scope) (release func()) {
 	t.Helper()
-	conn := f.db.Conn(t)
-	f.db.Exec(t, `
+	conn := f.DB.Conn(t)
+	f.DB.Exec(t, `
 		create function hold_mark() returns trigger language plpgsql as $$
 		begin
 			perform pg_advisory_xact_lock(4711);
@@ -104,17 +105,17 @@ func holdNextClaim(t *testing.T, f *fixture, scope envelope.Scope) (release func
 		t.Fatal(err)
 	}
 	var operation [16]byte
-	if err := f.pool.QueryRow(t.Context(), "select operation_id from aksara_operation_outbox order by id limit 1").Scan(&operation); err != nil {
+	if err := f.Pool.QueryRow(t.Context(), "select operation_id from aksara_operation_outbox order by id limit 1").Scan(&operation); err != nil {
 		t.Fatal(err)
 	}
-	if err := app.Advance(t.Context(), f.pool, scope, operation, "claimed", "ready"); err != nil {
+	if err := relayproc.App.Advance(t.Context(), f.Pool, scope, operation, "claimed", "ready"); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
 		// The mark that waits must not get the lock, or it would be carried out.
-		until(t, "the crashed relay's sessions to end", func() error {
-			if n := f.count("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'relay'"); n > 0 {
-				_, err := f.pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'relay'")
+		relayproc.Until(t, "the crashed relay's sessions to end", func() error {
+			if n := f.Count("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'relay'"); n > 0 {
+				_, err := f.Pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'relay'")
 				return errors.Join(fmt.Errorf("%d are left", n), err)
 			}
 			return nil
@@ -129,26 +130,26 @@ func holdNextClaim(t *testing.T, f *fixture, scope envelope.Scope) (release func
 // and no event comes twice after the restart, with the same worker id.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, standalone)
-	acme := tenant(t, "acme")
-	f.fill(acme, 20000, 3)
+	f := newFixture(t, relayproc.Standalone)
+	acme := relayproc.Tenant(t, "acme")
+	f.Fill(acme, 20000, 3)
 	for round := range 3 {
-		p := start(t, f.env("acme", map[string]string{"RELAY_BATCH_ROWS": "300"}))
-		before := f.count("select count(*) from aksara_operation_outbox where exported_at is not null")
-		until(t, "some events to be exported", func() error {
-			if n := f.count("select count(*) from aksara_operation_outbox where exported_at is not null"); n < before+3000 {
+		p := relayproc.Start(t, f.Env("acme", map[string]string{"RELAY_BATCH_ROWS": "300"}))
+		before := f.Count("select count(*) from aksara_operation_outbox where exported_at is not null")
+		relayproc.Until(t, "some events to be exported", func() error {
+			if n := f.Count("select count(*) from aksara_operation_outbox where exported_at is not null"); n < before+3000 {
 				return fmt.Errorf("%d so far", n)
 			}
 			return nil
 		})
-		if status := p.stop(); status != 0 {
+		if status := p.Stop(); status != 0 {
 			t.Fatalf("round %d: relay ended with status %d", round, status)
 		}
-		if n := f.count("select count(*) from aksara_operation_outbox where claimed_by is not null"); n > 0 {
+		if n := f.Count("select count(*) from aksara_operation_outbox where claimed_by is not null"); n > 0 {
 			t.Fatalf("round %d: %d rows are left claimed", round, n)
 		}
 	}
-	start(t, f.env("acme"))
-	f.drained("true")
-	exactlyOnce(t, f.events(), 60000)
+	relayproc.Start(t, f.Env("acme"))
+	f.Drained("true")
+	relayproc.ExactlyOnce(t, f.Events(), 60000)
 }

@@ -11,6 +11,7 @@ import (
 	"outboxrelay/envelope"
 	"outboxrelay/internal/aksaratest"
 	"outboxrelay/internal/pgtest"
+	"outboxrelay/internal/relayproc"
 	"outboxrelay/relay"
 	"outboxrelay/store"
 )
@@ -28,16 +29,16 @@ func (s sinkFunc) Publish(_ context.Context, events []envelope.Event, answer fun
 
 // newRelay makes a relay in this process, with a sink of the test's own.
 func (f *fixture) newRelay(worker string, cfg relay.Config, sink relay.Sink) *relay.Relay {
-	f.t.Helper()
-	db, err := store.Open(store.Config{URL: f.role, Schema: "public"})
+	f.T.Helper()
+	db, err := store.Open(store.Config{URL: f.Role, Schema: "public"})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	f.t.Cleanup(db.Close)
-	cfg.Namespace, cfg.WorkerID = namespace, worker
+	f.T.Cleanup(db.Close)
+	cfg.Namespace, cfg.WorkerID = relayproc.Namespace, worker
 	r, err := relay.New(cfg, db, sink, nil)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return r
 }
@@ -47,22 +48,22 @@ func (f *fixture) newRelay(worker string, cfg relay.Config, sink relay.Sink) *re
 func TestFailureThenRetry(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, aksaratest.Setup(t))
-	aksaratest.Generate(t, f.db.URL, aksaratest.GenerateOptions{
-		Namespace: namespace, Scopes: []string{"acme"}, Counts: map[aksaratest.Kind]int{aksaratest.CancelReady: 1},
+	aksaratest.Generate(t, f.DB.URL, aksaratest.GenerateOptions{
+		Namespace: relayproc.Namespace, Scopes: []string{"acme"}, Counts: map[aksaratest.Kind]int{aksaratest.CancelReady: 1},
 	})
-	states := aksaratest.OperationsState(t, f.db.URL)
+	states := aksaratest.OperationsState(t, f.DB.URL)
 	before := f.rows("true")
 	fail := errors.New("broken \x00 \xff pipe")
 	r := f.newRelay("w", relay.Config{RetryDelay: 2 * time.Second, RetryMaxDelay: 2 * time.Second},
 		sinkFunc(func(envelope.Event) error { return fail }))
-	acme := tenant(t, "acme")
+	acme := relayproc.Tenant(t, "acme")
 
 	outcome, err := r.ExportOnce(t.Context(), acme)
 	if outcome != relay.SinkFailed || !errors.Is(err, fail) {
 		t.Fatalf("ExportOnce: %v, %v", outcome, err)
 	}
 	after := f.rows("true")
-	wait := f.count(`select round(extract(epoch from next_attempt_at - clock_timestamp()) * 1000)::int from aksara_operation_outbox where id = 1`)
+	wait := f.Count(`select round(extract(epoch from next_attempt_at - clock_timestamp()) * 1000)::int from aksara_operation_outbox where id = 1`)
 	if wait < 0 || wait > 2000 {
 		t.Errorf("the row is due again in %d ms, want 1 to 2 s less what the test took", wait)
 	}
@@ -79,7 +80,7 @@ func TestFailureThenRetry(t *testing.T) {
 	}
 	fail = nil
 	for range 2 {
-		until(t, "an export", func() error {
+		relayproc.Until(t, "an export", func() error {
 			outcome, err := r.ExportOnce(t.Context(), acme)
 			if outcome != relay.Exported {
 				return fmt.Errorf("%v, %w", outcome, errors.Join(err))
@@ -97,7 +98,7 @@ func TestFailureThenRetry(t *testing.T) {
 	if outcome, err = r.ExportOnce(t.Context(), acme); outcome != relay.Empty || err != nil {
 		t.Errorf("ExportOnce with nothing left: %v, %v", outcome, err)
 	}
-	if now := aksaratest.OperationsState(t, f.db.URL); fmt.Sprint(now) != fmt.Sprint(states) {
+	if now := aksaratest.OperationsState(t, f.DB.URL); fmt.Sprint(now) != fmt.Sprint(states) {
 		t.Error("the operation changed")
 	}
 }
@@ -129,16 +130,16 @@ func TestTakeover(t *testing.T) {
 	for _, first := range []string{"late owner answers first", "new owner answers first", "late owner's send fails"} {
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, standalone)
-			acme := tenant(t, "acme")
-			f.fill(acme, 1, 1)
+			f := newFixture(t, relayproc.Standalone)
+			acme := relayproc.Tenant(t, "acme")
+			f.Fill(acme, 1, 1)
 			cfg := relay.Config{Lease: 9 * time.Second, DeliveryTimeout: time.Second, Grace: 3 * time.Second}
 			slow, quick := newGatedSink(), newGatedSink()
 			old, next := f.newRelay("old", cfg, slow), f.newRelay("new", cfg, quick)
 			oldEnded := run(t, old, acme)
 			slow.sent(t)
 			old.SetScopes(nil)                                                                      // it has four workers, and the next would take the row again
-			f.db.Exec(t, "update aksara_operation_outbox set claim_expires_at = clock_timestamp()") // instead of waiting for it
+			f.DB.Exec(t, "update aksara_operation_outbox set claim_expires_at = clock_timestamp()") // instead of waiting for it
 			newEnded := run(t, next, acme)
 			quick.sent(t)
 			next.SetScopes(nil)
@@ -149,20 +150,20 @@ func TestTakeover(t *testing.T) {
 			switch first {
 			case "late owner answers first":
 				slow.answer <- nil
-				f.drained("true")
+				f.Drained("true")
 				same(t, "row that the late owner marked", f.rows("true")[0],
 					with(claimed, row{"exported_at": f.rows("true")[0]["exported_at"]}))
 				quick.answer <- nil
 			case "new owner answers first":
 				quick.answer <- nil
-				f.drained("true")
+				f.Drained("true")
 				slow.answer <- nil
 			case "late owner's send fails":
 				slow.answer <- errors.New("too late")
 				oldEnded()
 				same(t, "row after the late failure", f.rows("true")[0], claimed)
 				quick.answer <- nil
-				f.drained("true")
+				f.Drained("true")
 			}
 			newEnded()
 			oldEnded()
@@ -230,7 +231,7 @@ func (s *gatedSink) sent(t *testing.T) envelope.Event {
 	select {
 	case e := <-s.events:
 		return e
-	case <-time.After(patience):
+	case <-time.After(relayproc.Patience):
 		t.Fatal("no event reached the sink")
 		panic("unreachable")
 	}
@@ -240,23 +241,23 @@ func (s *gatedSink) sent(t *testing.T) envelope.Event {
 // operation waits for them.
 func TestRowFaults(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, pgtest.Setup{Name: standalone.Name, Apply: standalone.Apply})
-	f.topic = f.broker.Topic(t, 3, map[string]string{"max.message.bytes": "20000"})
-	acme := tenant(t, "acme")
-	f.fill(acme, 20, 3)
+	f := newFixture(t, pgtest.Setup{Name: relayproc.Standalone.Name, Apply: relayproc.Standalone.Apply})
+	f.Topic = f.Broker.Topic(t, 3, map[string]string{"max.message.bytes": "20000"})
+	acme := relayproc.Tenant(t, "acme")
+	f.Fill(acme, 20, 3)
 	operations := f.operations()
 	tooLarge, wrongName, noVersion := operations[3], operations[7], operations[11]
-	f.db.Exec(t, `update aksara_operation_outbox set payload = payload || jsonb_build_object('more', repeat(md5(id::text), 1000))
+	f.DB.Exec(t, `update aksara_operation_outbox set payload = payload || jsonb_build_object('more', repeat(md5(id::text), 1000))
 		where operation_id = $1 and (payload->>'state_version')::int = 1`, tooLarge)
-	f.db.Exec(t, `update aksara_operation_outbox set payload = payload || jsonb_build_object('operation_id', gen_random_uuid())
+	f.DB.Exec(t, `update aksara_operation_outbox set payload = payload || jsonb_build_object('operation_id', gen_random_uuid())
 		where operation_id = $1 and (payload->>'state_version')::int = 2`, wrongName)
-	f.db.Exec(t, `update aksara_operation_outbox set payload = '"PAYLOAD-TEXT"'
+	f.DB.Exec(t, `update aksara_operation_outbox set payload = '"PAYLOAD-TEXT"'
 		where operation_id = $1 and (payload->>'state_version')::int = 3`, noVersion)
 
-	p := start(t, f.env("acme"))
-	f.drained("operation_id <> all ($1)", []string{tooLarge, wrongName, noVersion})
-	until(t, "three parked rows", func() error {
-		if n := f.count("select count(*) from aksara_operation_outbox where next_attempt_at = 'infinity'"); n != 3 {
+	p := relayproc.Start(t, f.Env("acme"))
+	f.Drained("operation_id <> all ($1)", []string{tooLarge, wrongName, noVersion})
+	relayproc.Until(t, "three parked rows", func() error {
+		if n := f.Count("select count(*) from aksara_operation_outbox where next_attempt_at = 'infinity'"); n != 3 {
 			return fmt.Errorf("%d so far", n)
 		}
 		return nil
@@ -273,22 +274,22 @@ func TestRowFaults(t *testing.T) {
 		if len(parked) != 1 || !strings.Contains(parked[0]["last_error"], want.reason) {
 			t.Errorf("parked rows of operation %s: %v, want one with %q", operation, parked, want.reason)
 		}
-		if n := f.count("select count(*) from aksara_operation_outbox where operation_id = $1 and exported_at is not null", operation); n != want.exported {
+		if n := f.Count("select count(*) from aksara_operation_outbox where operation_id = $1 and exported_at is not null", operation); n != want.exported {
 			t.Errorf("%d rows of operation %s are exported, want %d", n, operation, want.exported)
 		}
 	}
-	if n := f.count("select count(*) from aksara_operation_outbox where claimed_by is not null"); n != 0 {
+	if n := f.Count("select count(*) from aksara_operation_outbox where claimed_by is not null"); n != 0 {
 		t.Errorf("%d rows are left claimed", n)
 	}
-	exactlyOnce(t, f.events(), 17*3+0+1+2)
-	if strings.Contains(p.log.String(), "PAYLOAD-TEXT") {
+	relayproc.ExactlyOnce(t, f.Events(), 17*3+0+1+2)
+	if strings.Contains(p.Log.String(), "PAYLOAD-TEXT") {
 		t.Error("a payload stands in the log")
 	}
 }
 
 // operations gives the ids of all operations in the order of their first rows.
 func (f *fixture) operations() (ids []string) {
-	f.t.Helper()
+	f.T.Helper()
 	for _, r := range f.rows("(payload->>'state_version')::int = 1") {
 		ids = append(ids, r["operation_id"])
 	}

@@ -5,7 +5,10 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"outboxrelay/relay"
 )
@@ -39,12 +42,7 @@ func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 		}
 	}
 	if req.Abandoned {
-		if len(abandoned) > 0 {
-			claim.Token = marked(req.Token, abandoned[0].ClaimedBy)
-			req.Token = claim.Token
-			claim.Rows = append(claim.Rows, abandoned[0].claim(req, now))
-		}
-		claim.Abandoned = len(abandoned) > 1
+		s.claimAbandoned(req, claim, abandoned, pending, now)
 		return
 	}
 	claim.Abandoned = len(abandoned) > 0
@@ -78,14 +76,56 @@ func stale(rows []*Stored, r *Stored) bool {
 	return false
 }
 
-var tokenWithMarks = regexp.MustCompile(`/[0-9a-f]{16}(!{0,3})$`)
-
-// marked is the token of a claim of one row that was left behind under a former one.
-func marked(token, former string) string {
-	if marks := tokenWithMarks.FindStringSubmatch(former); marks != nil {
-		token += marks[1]
+// claimAbandoned takes rows that were left behind under as many marks as the first one.
+func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*Stored, pending map[uuid.UUID][]*Stored, now time.Time) {
+	if len(heads) == 0 {
+		return
 	}
-	return token + "!"
+	former := marks(heads[0].ClaimedBy)
+	most := 1
+	switch former {
+	case 0:
+		most = req.Rows
+	case 1:
+		most = min(req.Rows, 10)
+	}
+	req.Token += strings.Repeat("!", 1+min(former, relay.MostMarks))
+	claim.Token = req.Token
+	var due []*Stored
+	for _, head := range heads {
+		for _, r := range pending[head.Operation] {
+			if r.Expires.IsZero() || r.held(now) || !r.due(now) || marks(r.ClaimedBy) != former {
+				break
+			}
+			due = append(due, r)
+		}
+	}
+	taken := map[uuid.UUID]bool{}
+	due = due[:min(len(due), most)]
+	fits := within(due, req.Bytes)
+	for _, r := range due {
+		if !fits[r] {
+			break
+		}
+		row := r.claim(req, now)
+		if former >= relay.MostMarks {
+			row.Payload = nil // reading it may be what ends the owner
+		}
+		claim.Rows = append(claim.Rows, row)
+		taken[r.Operation] = true
+	}
+	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
+	claim.Abandoned = len(taken) < len(heads)
+}
+
+var tokenWithMarks = regexp.MustCompile(`/[0-9a-f]{16}(!*)$`)
+
+// marks is how many marks stand behind a token.
+func marks(token string) int {
+	if found := tokenWithMarks.FindStringSubmatch(token); found != nil {
+		return len(found[1])
+	}
+	return 0
 }
 
 // dueRows are the rows that a claim looks at, those due longest first.

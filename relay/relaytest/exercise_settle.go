@@ -137,17 +137,15 @@ func settleLostFailure(c *storeCase) {
 	old := c.claimed(2)
 	c.outbox.Pass(lease + time.Second)
 	c.claimed(0)
-	owners := []relay.Claim{c.abandoned(1), c.abandoned(1)}
+	owner := c.abandoned(2)
 	before := c.outbox.Rows(c.scope)
 	c.settle(old, relay.Lost, relay.Verdict{Wait: relay.Park, Error: "late"}, relay.Verdict{Wait: relay.KeepDue, Refund: true})
 	for i, got := range c.outbox.Rows(c.scope) {
-		if got.ClaimedBy != owners[i].Token || !got.Expires.Equal(before[i].Expires) || got.Attempts != 2 || got.LastError != "" || got.Parked {
+		if got.ClaimedBy != owner.Token || !got.Expires.Equal(before[i].Expires) || got.Attempts != 2 || got.LastError != "" || got.Parked {
 			c.Errorf("row %d is %v, want the new owner's untouched: %v", i, got, before[i])
 		}
 	}
-	for _, owner := range owners {
-		c.settle(owner, relay.Written, relay.Verdict{Exported: true})
-	}
+	c.settle(owner, relay.Written, relay.Verdict{Exported: true}, relay.Verdict{Exported: true})
 }
 
 func settleLostSuccess(c *storeCase) {

@@ -33,36 +33,37 @@ type Outbox interface {
 func ExerciseStore(t *testing.T, open func(t *testing.T) Outbox) {
 	t.Helper()
 	cases := map[string]func(*storeCase){
-		"claim/nothing to claim":                     nothingToClaim,
-		"claim/what a claim holds":                   whatAClaimHolds,
-		"claim/row limit":                            rowLimit,
-		"claim/byte budget":                          byteBudget,
-		"claim/scopes and namespaces are apart":      scopesAreApart,
-		"claim/ended context":                        endedContext,
-		"lease/keeps others out until it ends":       leaseKeepsOthersOut,
-		"lease/of another exporter":                  leaseOfAnotherExporter,
-		"lease/marks of those who tried a row alone": abandonedAgain,
-		"lease/abandoned rows come one at a time":    abandonedOneByOne,
-		"order/an operation in flight is left":       operationInFlight,
-		"order/behind a delayed row":                 behindADelayedRow,
-		"order/behind a parked row":                  behindAParkedRow,
-		"order/interleaved operations":               interleavedOperations,
-		"settle/exported":                            settleExported,
-		"settle/delayed":                             settleDelayed,
-		"settle/given back":                          settleGivenBack,
-		"settle/parked":                              settleParked,
-		"settle/mixed":                               settleMixed,
-		"settle/again":                               settleAgain,
-		"settle/dead-lettered":                       settleDeadLettered,
-		"settle/dead-lettered after a take-over":     settleLostLetter,
-		"settle/long error text":                     settleLongText,
-		"settle/after the lease, not taken over":     settleExpired,
-		"settle/after a take-over, failed":           settleLostFailure,
-		"settle/after a take-over, delivered":        settleLostSuccess,
-		"settle/after somebody else's export":        settleExportedByOther,
-		"renew/a new lease":                          renewLease,
-		"renew/what is lost":                         renewLost,
-		"concurrent/each row is in one claim alone":  concurrentClaims,
+		"claim/nothing to claim":                    nothingToClaim,
+		"claim/what a claim holds":                  whatAClaimHolds,
+		"claim/row limit":                           rowLimit,
+		"claim/byte budget":                         byteBudget,
+		"claim/scopes and namespaces are apart":     scopesAreApart,
+		"claim/ended context":                       endedContext,
+		"lease/keeps others out until it ends":      leaseKeepsOthersOut,
+		"lease/of another exporter":                 leaseOfAnotherExporter,
+		"lease/marks of those who tried again":      abandonedAgain,
+		"lease/abandoned rows come on their own":    abandonedApart,
+		"lease/fewer abandoned rows each time":      abandonedFewer,
+		"order/an operation in flight is left":      operationInFlight,
+		"order/behind a delayed row":                behindADelayedRow,
+		"order/behind a parked row":                 behindAParkedRow,
+		"order/interleaved operations":              interleavedOperations,
+		"settle/exported":                           settleExported,
+		"settle/delayed":                            settleDelayed,
+		"settle/given back":                         settleGivenBack,
+		"settle/parked":                             settleParked,
+		"settle/mixed":                              settleMixed,
+		"settle/again":                              settleAgain,
+		"settle/dead-lettered":                      settleDeadLettered,
+		"settle/dead-lettered after a take-over":    settleLostLetter,
+		"settle/long error text":                    settleLongText,
+		"settle/after the lease, not taken over":    settleExpired,
+		"settle/after a take-over, failed":          settleLostFailure,
+		"settle/after a take-over, delivered":       settleLostSuccess,
+		"settle/after somebody else's export":       settleExportedByOther,
+		"renew/a new lease":                         renewLease,
+		"renew/what is lost":                        renewLost,
+		"concurrent/each row is in one claim alone": concurrentClaims,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,7 @@ func (c *storeCase) claimed(want int, change ...func(*relay.Request)) relay.Clai
 	return claim
 }
 
-// abandoned makes a claim of a row that was left behind, and checks whether it holds one.
+// abandoned makes a claim of rows that were left behind, and checks how many it holds.
 func (c *storeCase) abandoned(want int) relay.Claim {
 	c.Helper()
 	req := c.request()
@@ -156,7 +157,7 @@ func (c *storeCase) abandoned(want int) relay.Claim {
 		c.Fatalf("claim of an abandoned row: %v", err)
 	}
 	if len(claim.Rows) != want {
-		c.Fatalf("claim of an abandoned row holds %d, want %d", len(claim.Rows), want)
+		c.Fatalf("claim of abandoned rows holds %d, want %d", len(claim.Rows), want)
 	}
 	if want > 0 && strings.TrimRight(claim.Token, "!") != req.Token {
 		c.Errorf("claim is under %q, want %q with marks", claim.Token, req.Token)

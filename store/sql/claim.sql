@@ -1,6 +1,7 @@
 -- Claims due rows of one scope and namespace.
-{{- if .Abandoned}} Here: one of those that a claim which ran out has
--- left behind. It may be what ended its owner, so the token gets a mark for each attempt.
+{{- if .Abandoned}} Here: some of those that claims which ran out have
+-- left behind. One may be what ended its owner, so the token gets a mark for each attempt, and
+-- the more marks, the fewer rows: all, then ten, then one.
 {{- else}} Rows that a claim which ran out has left
 -- behind are not among them: one of those may be what ended its owner.
 {{- end}}
@@ -45,6 +46,9 @@
 with due as materialized (
   -- index: idx_aksara_operation_outbox_pending, in its order
   select o.id, o.operation_id, o.next_attempt_at, o.claim_expires_at is not null as abandoned
+         {{- if .Abandoned}},
+         coalesce(length(substring(o.claimed_by from '/[0-9a-f]{16}(!*)$')), 0) as marks
+         {{- end}}
   from {{.Schema}}.aksara_operation_outbox o
   where o.tenant_scope = $1
     and o.exported_at is null
@@ -56,12 +60,19 @@ with due as materialized (
   -- Each operation's due rows, if it is ours. A row's turn comes with that of the earlier
   -- ones: due times may contradict the order of versions. It is stale if it or an earlier
   -- one was left behind.
-  select due.operation_id, due.ids, due.turns, due.stale
+  {{- if .Abandoned}} Its marks are told if all earlier ones were, with as many.
+  {{- end}}
+  select due.operation_id, due.ids, due.turns, due.stale {{- if .Abandoned}}, due.marks{{end}}
   from (
     select due.operation_id, array_agg(due.id order by due.id) as ids, array_agg(due.turn order by due.id) as turns,
            array_agg(due.stale order by due.id) as stale
+           {{- if .Abandoned}}, array_agg(due.marks order by due.id) as marks{{end}}
     from (
       select due.operation_id, due.id, max(due.next_attempt_at) over earlier as turn, bool_or(due.abandoned) over earlier as stale
+             {{- if .Abandoned}},
+             case when bool_and(due.abandoned) over earlier and min(due.marks) over earlier = max(due.marks) over earlier
+                  then due.marks end as marks
+             {{- end}}
       from due
       window earlier as (partition by due.operation_id order by due.id rows unbounded preceding)
     ) due
@@ -78,18 +89,27 @@ with due as materialized (
 ), ready as materialized (
   -- A due row that stands at the same place among both has no earlier one that isn't due.
   -- Of the others some stand behind one that is due later, at reached.
-  select row.id, row.turn, row.stale, row.place,
+  select row.id, row.turn, row.stale, row.place, {{- if .Abandoned}} row.marks,{{end}}
          operations.earliest[row.place] is not distinct from row.id as joined,
          operations.reached[width_bucket(row.id, operations.earliest)] as reached
   from (
-    select operations.ids, operations.turns, operations.stale, operations.earliest,
+    select operations.ids, operations.turns, operations.stale, operations.earliest, {{- if .Abandoned}} operations.marks,{{end}}
            case when operations.ids <> operations.earliest then array(
              select max(p.next_attempt_at) over (order by {{if .Indexed}}p.id{{else}}t.state_version{{end}} rows unbounded preceding)
              {{- template "earliest" .}}
            ) end as reached
     from compared operations
   ) operations
-  cross join lateral unnest(operations.ids, operations.turns, operations.stale) with ordinality as row (id, turn, stale, place)
+  cross join lateral unnest(operations.ids, operations.turns, operations.stale {{- if .Abandoned}}, operations.marks{{end}})
+    with ordinality as row (id, turn, stale, {{- if .Abandoned}} marks,{{end}} place)
+{{- if .Abandoned}}
+), first as materialized (
+  select ready.marks
+  from ready
+  where ready.joined and ready.place = 1 and ready.marks is not null
+  order by ready.turn, ready.id
+  limit 1
+{{- end}}
 ), locked as materialized (
   -- judged by its newest version
   select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, octet_length(o.payload::text) as bytes,
@@ -100,12 +120,12 @@ with due as materialized (
     and o.next_attempt_at <= statement_timestamp()
     and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
     {{- if .Abandoned}}
-    and ready.joined and ready.stale and ready.place = 1
+    and ready.joined and ready.marks = (select first.marks from first)
     {{- else}}
     and (ready.joined and not ready.stale or ready.reached > o.next_attempt_at)
     {{- end}}
   order by ready.turn, o.id
-  limit {{.Rows}}
+  limit {{if .Abandoned}}(select case first.marks when 0 then {{.Rows}} when 1 then least({{.Rows}}, 10) else 1 end from first){{else}}{{.Rows}}{{end}}
   for update of o skip locked
 ), measured as (
   select locked.*, sum(locked.bytes) over walked <= $8 or row_number() over walked = 1 as fits
@@ -126,14 +146,15 @@ with due as materialized (
   returning o.id
 ), claimed as (
   update {{.Schema}}.aksara_operation_outbox o
-  set claimed_by = $3{{if .Abandoned}} || coalesce(substring(o.claimed_by from '/[0-9a-f]{16}(!{0,3})$'), '') || '!'{{end}},
+  set claimed_by = $3{{if .Abandoned}} || repeat('!', 1 + least((select first.marks from first), {{.MostMarks}})){{end}},
       claim_expires_at = clock_timestamp() + $4 * interval '1 second',
       export_attempts = least(o.export_attempts, 2147483646) + 1 -- an overflow would stop the scope
   from judged
   where o.id = judged.id and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
             o.claimed_by as token, judged.claimed_by as expired, judged.bytes,
-            case when judged.bytes <= {{.MostBytes}} then o.payload::text end as payload
+            case when judged.bytes <= {{.MostBytes}}
+            {{- if .Abandoned}} and (select first.marks from first) < {{.MostMarks}}{{/* reading it may be what ends the owner */}}{{end}} then o.payload::text end as payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
