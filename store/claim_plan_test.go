@@ -126,7 +126,7 @@ func TestClaimUnderAnyStatistics(t *testing.T) {
 				}
 				f.drainLittle(t, f.Store, scope)
 				req := request(scope)
-				req.Rows = 100
+				req.Rows = 200
 				plan := f.explain(t, req)
 				if n := plan.buffers(); n > 40*req.Rows {
 					t.Errorf("a claim of %d rows takes %d buffers: %s", req.Rows, n, plan)

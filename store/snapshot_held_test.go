@@ -54,5 +54,14 @@ func (f *fixture) walk(t *testing.T, scope envelope.Scope) int {
 	if len(due) == 0 || int(due[0].Rows) != 100 {
 		t.Fatalf("the claim walks over no 100 rows: %s", plan)
 	}
+	// With a table thought to be small, it is tempting to read all of it for the rest.
+	if rest, most := plan.buffers()-due[0].buffers(), 40*100; rest > most {
+		t.Errorf("the rest of the claim takes %d buffers, want %d at most: %s", rest, most, plan)
+	}
+	for _, step := range plan.all() {
+		if n := step.Rows * step.Loops; n > 20_000 {
+			t.Errorf("a step of the claim gives %.0f rows: %s", n, plan)
+		}
+	}
 	return due[0].buffers()
 }

@@ -1,10 +1,6 @@
 package model
 
-import (
-	"slices"
-
-	"outboxrelay/relay"
-)
+import "slices"
 
 // claimAny is any claim that may be made now, by the first relay that has none: the
 // relays are alike. Also one whose answer is lost: the rows are claimed, and nobody knows.
@@ -89,15 +85,10 @@ func (m *model) take(s *state, i, limit, ahead int) string {
 	return ""
 }
 
-// takeUnheard is a claim whose answer is lost. That its relay remembers it makes no
-// difference, and only more states, where faults are too few for so many marks.
+// takeUnheard is a claim whose answer is lost.
 func (m *model) takeUnheard(s *state, limit, ahead int) {
-	by := unheard
-	if m.faults < relay.MostMarks {
-		by = gone
-	}
 	var took mask
-	s.rows, took = m.claim(s.rows, limit, ahead, by)
+	s.rows, took = m.claim(s.rows, limit, ahead, unheard)
 	s.tried(took, limit)
 }
 

@@ -9,7 +9,7 @@ import (
 func TestProtocol(t *testing.T) {
 	for name, m := range map[string]model{
 		"two operations": {
-			layout: layout{0, 1, 0}, claims: 2, faults: 2, refusals: []answer{rowFault, failed},
+			layout: layout{0, 1, 0}, claims: 2, faults: 2, refusals: []answer{failed},
 		},
 		"two operations, with an operator": {
 			layout: layout{0, 1, 0, 1}, claims: 2, faults: 1, refusals: []answer{rowFault, failed}, operator: true,
