@@ -15,48 +15,6 @@ import (
 	"outboxrelay/relay/relaytest"
 )
 
-// mortal is one relay's way to the outbox and the sink, until it dies. After that
-// nothing has an effect any more.
-type mortal struct {
-	*fixture
-	deadly func(events []envelope.Event) bool // sending them ends the process
-	dead   atomic.Bool
-	died   context.CancelFunc
-}
-
-func (m *mortal) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
-	if m.dead.Load() {
-		return relay.Claim{}, errKilled
-	}
-	return m.store.Claim(ctx, req)
-}
-
-func (m *mortal) Settle(ctx context.Context, c relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
-	if m.dead.Load() {
-		return nil, errKilled
-	}
-	return m.store.Settle(ctx, c, verdicts)
-}
-
-func (m *mortal) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration) ([]int64, error) {
-	if m.dead.Load() {
-		return nil, errKilled
-	}
-	return m.store.Renew(ctx, c, ids, lease)
-}
-
-func (m *mortal) Ready(scope envelope.Scope) error { return m.sink.Ready(scope) }
-
-func (m *mortal) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
-	if m.deadly(events) {
-		m.dead.Store(true)
-		m.died()
-	}
-	if !m.dead.Load() {
-		m.sink.Publish(ctx, events, answer)
-	}
-}
-
 // reincarnate runs relays one after the other until done, and counts how many died.
 func (f *fixture) reincarnate(scopes []envelope.Scope, deadly func([]envelope.Event) bool, done func() bool) (deaths int) {
 	f.Helper()
@@ -65,7 +23,7 @@ func (f *fixture) reincarnate(scopes []envelope.Scope, deadly func([]envelope.Ev
 			f.Fatalf("not done after an hour and %d deaths", deaths)
 		}
 		ctx, cancel := context.WithCancel(f.Context())
-		m := &mortal{fixture: f, deadly: deadly, died: cancel}
+		m := &mortal{Store: f.store, Sink: f.sink, deadly: deadly, died: cancel}
 		r, err := relay.New(f.config, m, m, nil)
 		if err != nil {
 			f.Fatal(err)

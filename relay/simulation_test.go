@@ -115,7 +115,7 @@ func (s *simulation) run() {
 // crashing runs a relay again and again. It ends orderly or by a crash.
 func (s *simulation) crashing(until time.Time) {
 	for time.Now().Before(until) {
-		process := &process{simulation: s}
+		process := &mortal{Store: s.store, Sink: unreliable{s}}
 		r, err := relay.New(s.config, process, process, s.tally)
 		if err != nil {
 			s.Error(err)
@@ -134,47 +134,20 @@ func (s *simulation) crashing(until time.Time) {
 	}
 }
 
-// process is one relay's way to the outbox and the sink. When it is dead nothing that
-// the relay does has an effect any more, as if it had been killed.
-type process struct {
-	*simulation
-	dead atomic.Bool
-}
-
 var errKilled = errors.New("the process was killed")
 
-func (p *process) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
-	if p.dead.Load() {
-		return relay.Claim{}, errKilled
-	}
-	return p.store.Claim(ctx, req)
-}
+// unreliable is a sink that isn't ready now and then.
+type unreliable struct{ *simulation }
 
-func (p *process) Settle(ctx context.Context, c relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
-	if p.dead.Load() {
-		return nil, errKilled
-	}
-	return p.store.Settle(ctx, c, verdicts)
-}
-
-func (p *process) Renew(ctx context.Context, c relay.Claim, ids []int64, lease time.Duration) ([]int64, error) {
-	if p.dead.Load() {
-		return nil, errKilled
-	}
-	return p.store.Renew(ctx, c, ids, lease)
-}
-
-func (p *process) Ready(envelope.Scope) error {
-	if p.chance(2) {
+func (u unreliable) Ready(envelope.Scope) error {
+	if u.chance(2) {
 		return errors.New("not ready")
 	}
 	return nil
 }
 
-func (p *process) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
-	if !p.dead.Load() {
-		p.sink.Publish(ctx, events, answer)
-	}
+func (u unreliable) Publish(ctx context.Context, events []envelope.Event, answer func(int, error)) {
+	u.sink.Publish(ctx, events, answer)
 }
 
 // fault makes calls of the store slow or fail, before or after they took effect.
