@@ -19,14 +19,14 @@ const (
 	survival = time.Second
 	// mostTogether is how many abandoned rows are tried together at first.
 	mostTogether = 200
-	// mostUnheard bounds what is remembered of claims without an answer.
-	mostUnheard = 100
+	// mostOutlived bounds what is remembered of claims.
+	mostOutlived = 1000
 )
 
 var (
 	errDeadly = errors.New("three times the relay ended, or was stopped, while it held this event alone; it is sent no more, " +
 		"because it may be what ends the relay")
-	errUnheard = errors.New("the database's answer to the last claim of this event was lost")
+	errOutlived = errors.New("the last claim of this event ran out, but not because the relay ended")
 )
 
 // abandoned holds the scopes in which claims that ran out have left rows behind. One
@@ -39,7 +39,7 @@ type abandoned struct {
 	order  []envelope.Scope
 	news   chan struct{} // holds something after a scope was added
 
-	unheard []string // tokens of the last claims whose answer was an error, but which may hold rows
+	outlived []string // tokens, without marks, of claims that did not end this process
 }
 
 func newAbandoned() *abandoned {
@@ -60,13 +60,14 @@ func (a *abandoned) add(scope envelope.Scope) {
 	}
 }
 
-// lost remembers a claim of which nothing was heard.
-func (a *abandoned) lost(token string) {
+// outlive remembers a claim that may run out although this process lives: the answer to
+// it was lost, or none came to its events.
+func (a *abandoned) outlive(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.unheard = append(a.unheard, token)
-	if len(a.unheard) > mostUnheard {
-		a.unheard = a.unheard[1:]
+	a.outlived = append(a.outlived, unmarked(token))
+	if len(a.outlived) > mostOutlived {
+		a.outlived = a.outlived[1:]
 	}
 }
 
@@ -76,8 +77,8 @@ func (a *abandoned) lost(token string) {
 func (a *abandoned) verdict(row *Row) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if slices.Contains(a.unheard, unmarked(row.Expired)) {
-		return NotAttempted.Wrap(errUnheard)
+	if slices.Contains(a.outlived, unmarked(row.Expired)) {
+		return NotAttempted.Wrap(errOutlived)
 	}
 	return RowFault.Wrap(errDeadly)
 }
@@ -143,6 +144,7 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	r.background.Go(func() {
 		defer close(done)
 		through := r.carry(inFlight, d, func() {})
+		r.abandoned.outlive(claim.Token)
 		r.scheduler.delivered(scope, through, r.policy.jitter)
 	})
 	for {

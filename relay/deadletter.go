@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"time"
 
 	"outboxrelay/envelope"
 )
@@ -27,6 +28,22 @@ func (r *Relay) settleFaulty(ctx context.Context, claim Claim, verdicts []Verdic
 	if len(faulty) > 0 {
 		beat()
 		r.settle(ctx, claim, r.bury(ctx, claim, faulty), beat)
+		r.outlived(ctx, claim, faulty)
+	}
+}
+
+// outlived takes the marks off faulty rows that are still held, because nothing is known of
+// their letters.
+func (r *Relay) outlived(ctx context.Context, claim Claim, faulty []Verdict) {
+	if marks(claim.Token) == 0 {
+		return
+	}
+	ids := make([]int64, len(faulty))
+	for i, v := range faulty {
+		ids[i] = v.Row.ID
+	}
+	if _, err := r.store.Renew(ctx, claim, ids, max(time.Until(claim.Expires), time.Second)); err != nil && ctx.Err() == nil {
+		r.failed(claim.Scope, err)
 	}
 }
 

@@ -155,7 +155,7 @@ func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)
 	if err != nil {
-		r.abandoned.lost(req.Token)
+		r.abandoned.outlive(req.Token)
 		return Claim{}, err
 	}
 	r.observer.Claimed(claim, time.Since(start))
