@@ -53,7 +53,7 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	if !req.Abandoned {
 		claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
 	}
-	claim.Abandoned = s.walks.abandoned(req.Scope, look.abandoned, req.Abandoned)
+	claim.Abandoned = s.walks.abandoned(req.Scope, look, req.Abandoned)
 	if len(claim.Rows) > req.Rows {
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}

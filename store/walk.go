@@ -128,14 +128,18 @@ func (w *walks) abandonedAt(scope envelope.Scope) (at position, known bool) {
 	return at, known
 }
 
-// abandoned takes what a claim saw of such rows. Only a claim that was after them
-// knows that there are none there any more. It tells whether one is known of.
-func (w *walks) abandoned(scope envelope.Scope, at position, after bool) bool {
+// abandoned takes what a claim saw of such rows, and tells whether the next claim after
+// them may find some. One that was after them, took all that it saw, and did not see
+// everything, may have others behind it.
+func (w *walks) abandoned(scope envelope.Scope, l look, after bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at.due.Valid {
-		w.left[scope] = at
-	} else if after {
+	switch {
+	case l.abandoned.due.Valid:
+		w.left[scope] = l.abandoned
+	case after && l.taken && l.more:
+		w.left[scope] = l.end
+	case after:
 		delete(w.left, scope)
 	}
 	_, known := w.left[scope]
