@@ -22,7 +22,7 @@ func (t topicSettings) judge(minInsync int) []relay.Finding {
 	switch {
 	case errors.Is(t.missing, kerr.UnknownTopicOrPartition):
 		return []relay.Finding{fault("topic", "topic "+name+" does not exist",
-			"create it, or set RELAY_KAFKA_TOPIC to one that exists")}
+			"create it, or correct the variable that names it: RELAY_KAFKA_TOPIC, or RELAY_DEAD_LETTER_TOPIC for dead letters")}
 	case errors.Is(t.missing, kerr.TopicAuthorizationFailed):
 		return []relay.Finding{t.judgeHidden()}
 	case t.missing != nil:

@@ -16,7 +16,7 @@ const (
 	aloneLook = time.Second
 	// survival is how long a process has to live after it began to send a row that may be
 	// deadly to know that it is not.
-	survival = time.Second
+	survival = 500 * time.Millisecond
 	// mostTogether is how many abandoned rows are tried together at first.
 	mostTogether = 200
 	// mostOutlived bounds what is remembered of claims.

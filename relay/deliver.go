@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -181,9 +182,10 @@ func (r *Relay) failed(scope envelope.Scope, err error) {
 	r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: scope, Err: err})
 }
 
-// tell reports the first parked row and the first failed send among verdicts.
+// tell reports the first of each kind of trouble among verdicts, and how many more there
+// are of it.
 func (r *Relay) tell(claim Claim, verdicts []Verdict) {
-	told := map[TroubleKind]bool{}
+	first, more := map[TroubleKind]Trouble{}, map[TroubleKind]int{}
 	for _, v := range verdicts {
 		kind := SendTrouble
 		switch {
@@ -192,11 +194,20 @@ func (r *Relay) tell(claim Claim, verdicts []Verdict) {
 		case v.Wait == Park:
 			kind = RowTrouble
 		}
-		if v.Exported || v.Error == "" || told[kind] {
+		if v.Exported || v.Error == "" {
 			continue
 		}
-		told[kind] = true
-		r.observer.Trouble(Trouble{Kind: kind, Scope: claim.Scope, Row: v.Row.ID, Err: errors.New(v.Error)})
+		if _, told := first[kind]; told {
+			more[kind]++
+			continue
+		}
+		first[kind] = Trouble{Kind: kind, Scope: claim.Scope, Row: v.Row.ID, Err: errors.New(v.Error)}
+	}
+	for kind, t := range first {
+		if n := more[kind]; n > 0 {
+			t.Err = fmt.Errorf("%w (and %d more rows)", t.Err, n)
+		}
+		r.observer.Trouble(t)
 	}
 }
 

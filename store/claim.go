@@ -54,10 +54,40 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 		claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
 	}
 	claim.Abandoned = s.walks.abandoned(req.Scope, look, req.Abandoned)
+	if err := s.readLarge(ctx, &claim); err != nil {
+		return relay.Claim{}, fmt.Errorf("read payloads of %s: %w", req.Scope, err)
+	}
 	if len(claim.Rows) > req.Rows {
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
 	return claim, nil
+}
+
+// readLarge reads the payloads that were too large to come with the claim.
+func (s *Store) readLarge(ctx context.Context, claim *relay.Claim) error {
+	var ids []int64
+	rows := map[int64]*relay.Row{}
+	for i := range claim.Rows {
+		row := &claim.Rows[i]
+		if row.Payload == nil && row.Bytes > mostInline && row.Bytes <= mostPayload && marks(claim.Token) <= relay.MostMarks {
+			ids = append(ids, row.ID)
+			rows[row.ID] = row
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
+		b.Queue(s.sql.payload, claim.Scope.Stored(), ids, claim.Token).Query(func(answer pgx.Rows) error {
+			var id int64
+			var payload []byte
+			_, err := pgx.ForEachRow(answer, []any{&id, &payload}, func() error {
+				rows[id].Payload = slices.Clone(payload)
+				return nil
+			})
+			return err
+		})
+	})
 }
 
 // looks is how many due rows a claim of so many rows looks at.
@@ -68,7 +98,9 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	for rows.Next() {
 		var (
 			endID    *int64
+			ours     int
 			left     *int64
+			passed   *int64
 			token    *string
 			id       *int64
 			op       *uuid.UUID
@@ -79,12 +111,18 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 			bytes    *int64
 			payload  []byte
 		)
-		if err := rows.Scan(&look.more, &claim.Seen, &claim.Pushed, &look.end.due, &endID, &look.abandoned.due, &left,
-			&look.clock, &id, &op, &topic, &created, &attempts, &token, &expired, &bytes, &payload); err != nil {
+		if err := rows.Scan(&look.more, &claim.Seen, &ours, &claim.Pushed, &look.end.due, &endID, &look.abandoned.due, &left,
+			&look.passed.due, &passed, &look.clock, &id, &op, &topic, &created, &attempts, &token, &expired, &bytes, &payload); err != nil {
 			return fmt.Errorf("read claimed rows: %w", err)
 		}
 		if endID != nil {
 			look.end.id = *endID
+		}
+		if claim.Seen > 0 {
+			look.foreign = float64(claim.Seen-ours) / float64(claim.Seen)
+		}
+		if passed != nil {
+			look.passed.id = *passed - 1
 		}
 		if left != nil {
 			look.abandoned.id = *left - 1 // the walk begins behind it

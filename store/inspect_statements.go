@@ -32,6 +32,7 @@ func (i *inspection) statements(ctx context.Context, namespace string, scope env
 		ids, token := []int64{}, "check"
 		plan("claim", s.claimText(relay.Request{Rows: 1}, i.index == migrations.Ready), scope.Stored(), namespace, token,
 			seconds(time.Second), seconds(recheck), beginning.due, beginning.id, int64(1))
+		plan("payload", s.sql.payload, scope.Stored(), ids, token)
 		plan("mark", s.sql.mark, ids, token)
 		plan("late mark", s.sql.markLate, ids, []uuid.UUID{}, []time.Time{})
 		plan("release", s.sql.release, ids, token, []*float64{}, []*string{}, []int32{})

@@ -205,5 +205,7 @@ func (set *settlement) undecided() (ids []int64, operations []uuid.UUID, created
 	return ids, operations, created
 }
 
+func marks(token string) int { return len(token) - len(unmarked(token)) }
+
 // unmarked is a token without the marks of claims of a row alone. Its nonce is the fence.
 func unmarked(token string) string { return strings.TrimRight(token, "!") }

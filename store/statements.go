@@ -18,12 +18,17 @@ var sqlFiles embed.FS
 // can unfold to far more, since jsonb keeps 1e100000 in a few bytes.
 const mostPayload = 64 << 20
 
+// mostInline is the largest payload text, in bytes, that comes with the claim. What the
+// server can't get rid of keeps it from committing, so if reading a payload ends the
+// process its claim has to be there before.
+const mostInline = 64 << 10
+
 // statements holds the store's SQL, made once for one schema.
 type statements struct {
 	schema string // quoted
 	claim  *template.Template
 
-	frame, mark, markLate, release, renew, clear, status, namespaces string
+	frame, payload, mark, markLate, release, renew, clear, status, namespaces string
 
 	parkedIDs, parkedPayload                                         string
 	parkedFind, parkedRetry, parkedDiscard, parkedBehind, deadLetter variants
@@ -48,7 +53,7 @@ func newStatements(schema string) statements {
 	}
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
-	s.renew, s.namespaces = text("renew.sql"), text("namespaces.sql")
+	s.renew, s.namespaces, s.payload = text("renew.sql"), text("namespaces.sql"), text("payload.sql")
 	s.parkedIDs, s.parkedPayload = text("parked_ids.sql"), text("parked_payload.sql")
 	both := func(name, do string) variants {
 		data := func(indexed bool) map[string]any {
@@ -66,7 +71,7 @@ func newStatements(schema string) statements {
 func (s statements) claimText(key claimKey) string {
 	return render(s.claim, map[string]any{
 		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "MostMarks": relay.MostMarks,
-		"Indexed": key.indexed, "MostBytes": mostPayload,
+		"Indexed": key.indexed, "MostInline": mostInline,
 	})
 }
 

@@ -15,8 +15,8 @@ const (
 	passClaims = 16
 	passTime   = 10 * time.Second
 
-	// passShare bounds what rows that can't be claimed cost: a pass that met many of them
-	// is begun again when it has lasted that many times as long as it spent on them.
+	// passShare bounds what rows of other namespaces cost: a pass that met many of them is
+	// begun again when it has lasted that many times as long as it spent on them.
 	passShare = 10
 
 	// Rows are visible when their transaction commits, not at their due time. So much
@@ -49,10 +49,11 @@ type walks struct {
 type pass struct {
 	began  time.Time
 	claims int
-	spent  time.Duration // by claims that took nothing of all that they looked at
+	spent  time.Duration // on rows of other namespaces
 	taken  bool          // any of its claims took or moved rows
 	next   position
-	ended  bool // everything due has been looked at; next is where what is new lies
+	passed position // before the first row that stood behind one that could not be claimed; due is invalid if there was none
+	ended  bool     // everything due has been looked at; next is where what can be new lies
 }
 
 func newWalks() walks {
@@ -84,6 +85,8 @@ type look struct {
 	end   position           // where that one goes on
 	taken bool               // it took rows or moved some
 
+	foreign   float64  // share of rows of other namespaces
+	passed    position // before the first row that stands behind one that can't be claimed yet; due is invalid if there was none
 	abandoned position // before the first row left behind that it saw and did not take; due is invalid if there was none
 }
 
@@ -107,15 +110,19 @@ func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	p.claims++
 	p.ended = !l.more
 	p.taken = p.taken || l.taken
+	p.spent += time.Duration(l.foreign * float64(time.Since(l.began)))
+	if l.passed.due.Valid && !p.passed.due.Valid {
+		p.passed = l.passed
+	}
 	if p.ended {
-		p.next = position{due: pgtype.Timestamptz{Time: l.clock.Time.Add(-lateCommits), Valid: true}}
+		p.next, p.passed = p.passed, position{}
+		if !p.next.due.Valid {
+			p.next = position{due: pgtype.Timestamptz{Time: l.clock.Time.Add(-lateCommits), Valid: true}}
+		}
 		more, p.taken = p.taken, false
 		return more
 	}
 	p.next = l.end
-	if !l.taken {
-		p.spent += time.Since(l.began)
-	}
 	return true
 }
 

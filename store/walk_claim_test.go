@@ -111,3 +111,33 @@ func TestForeignRowsInFront(t *testing.T) {
 		}
 	})
 }
+
+// Rows that stood behind others in flight when a claim came past are found as soon as
+// those are done, however many rows of others lie in front.
+func TestRowsPassedOverAreFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		scope := tenant(t, "acme")
+		f.fillAs(t, sample.Application{Namespace: "foreign"}, scope, 1000, 3)
+		want := len(slices.Concat(f.fill(t, scope, 300, 3)...))
+		req := request(scope)
+		req.Rows = 100
+		var held []relay.Claim
+		got, without := 0, 0
+		for got < want {
+			claim := f.claimWith(t, req)
+			got += len(claim.Rows)
+			if len(claim.Rows) > 0 {
+				held, without = append(held, claim), 0
+				continue
+			}
+			if without++; without > 3000/200+900/200+3 {
+				t.Fatalf("%d of %d rows are claimed, and %d claims found none", got, want, without)
+			}
+			for _, done := range held {
+				f.settle(t, done, relay.Verdict{Exported: true})
+			}
+			held = nil
+		}
+	})
+}

@@ -25,6 +25,9 @@ var recent = position{due: pgtype.Timestamptz{Time: noon.Time.Add(-lateCommits),
 // end, or to the last due row if that is nil.
 func (w *walks) claim(scope envelope.Scope, end *position, taken bool, lasts time.Duration) (start position, more bool) {
 	l := look{start: w.start(scope), began: time.Now(), clock: noon, more: end != nil, taken: taken}
+	if !taken && end != nil {
+		l.foreign = 1
+	}
 	if end != nil {
 		l.end = *end
 	}

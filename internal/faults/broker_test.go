@@ -41,6 +41,7 @@ func leaderKilled(s *scene, cluster *kafkatest.Own) {
 	s.progress(100)
 	leader := leaderOf(s.T, cluster, s.Topic)
 	kill(s.T, cluster, leader)
+	s.alive()
 	awaitLeaders(s, cluster, leader)
 	s.recovered()
 	stopLoad()

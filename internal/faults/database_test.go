@@ -63,6 +63,7 @@ func restarts(s *scene, server *pgserver.Server) {
 			if err := server.Kill(); err != nil {
 				s.T.Fatal(err)
 			}
+			s.alive()
 		}
 		if err := server.Restart(s.T.Context()); err != nil {
 			s.T.Fatal(err)
@@ -77,6 +78,7 @@ func terminated(s *scene) {
 		s.progress(15)
 		s.DB.Exec(s.T, `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and application_name = 'relay'`)
+		s.alive()
 	}
 }
 

@@ -102,15 +102,24 @@ const (
 	broker   = "no event can be sent to Kafka"
 )
 
-// unready waits until the relay says that it is not ready, and why.
+// unready waits until the relay says that it is not ready, and why. It is alive nevertheless: to start it again would not help.
 func (s *scene) unready(why string) {
 	s.T.Helper()
 	relayproc.Until(s.T, "the relay to notice", func() error {
-		if status, body := s.relay.Get("/readyz"); status == http.StatusOK || !strings.Contains(body, why) {
+		if status, body := s.relay.Get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
 			return fmt.Errorf("status %d, %s, want that %s", status, body, why)
 		}
 		return nil
 	})
+	s.alive()
+}
+
+// alive fails unless the relay says that it is alive.
+func (s *scene) alive() {
+	s.T.Helper()
+	if status, body := s.relay.Get("/livez"); status != http.StatusOK {
+		s.T.Errorf("/livez: status %d, %s", status, body)
+	}
 }
 
 // recovered fails unless an event that is written now comes through soon.

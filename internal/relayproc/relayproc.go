@@ -1,44 +1,19 @@
-// Package relayproc runs the relay program in tests as users run it: built once with the race detector, in an environment
-// that the test gives it, on an outbox and a topic of the test's own. It also judges what came out of it.
+// Package relayproc runs the relay program in tests as users run it: built once with the race detector, or without it where
+// memory is limited, in an environment that the test gives it, on an outbox and a topic of the test's own. It also judges what
+// came out of it.
 package relayproc
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
-
-// program is the relay's path, built once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "relay-program-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "relay")
-	out, err := exec.Command("go", "build", "-race", "-o", path, "outboxrelay/cmd/relay").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build relay: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// Main runs a package's tests and then removes the program. It is for TestMain.
-func Main(m *testing.M) (code int) {
-	code = m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	return code
-}
 
 // Process is a relay that runs.
 type Process struct {
@@ -53,12 +28,27 @@ type Process struct {
 // ended by then.
 func Start(t testing.TB, env map[string]string) *Process {
 	t.Helper()
-	path, err := program()
+	path, err := raced()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{t: t, Log: &Log{}, exited: make(chan struct{})}
-	p.cmd = exec.Command(path, "run")
+	return start(t, env, exec.Command(path, "run"))
+}
+
+// StartLimited is Start for a relay without the race detector, which may have so many KiB of memory that it can write to. As
+// under a container's limit, it ends when it needs more.
+func StartLimited(t testing.TB, kib int, env map[string]string) *Process {
+	t.Helper()
+	path, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, env, exec.Command("sh", "-c", `ulimit -d "$1" && exec "$2" run`, "sh", strconv.Itoa(kib), path))
+}
+
+func start(t testing.TB, env map[string]string, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{t: t, Log: &Log{}, cmd: cmd, exited: make(chan struct{})}
 	p.cmd.Env = environment(env)
 	p.cmd.Stderr, p.cmd.Stdout = p.Log, p.Log
 	if err := p.cmd.Start(); err != nil {
@@ -96,6 +86,16 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// Ended reports whether the process has ended, and not only been asked to.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // Terminate asks the process to end. An error says that it has ended.
 func (p *Process) Terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
@@ -122,7 +122,7 @@ func (p *Process) Stop() (status int) {
 // Command runs one of the program's commands to its end.
 func Command(t testing.TB, env map[string]string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	path, err := program()
+	path, err := raced()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,16 +159,19 @@ with due as materialized (
   where o.id = judged.id and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
             o.claimed_by as token, judged.claimed_by as expired, judged.bytes,
-            case when judged.bytes <= {{.MostBytes}}
+            -- the commit waits until all this is sent, so a large one is read after it
+            case when judged.bytes <= {{.MostInline}}
             {{- if .Abandoned}} and (select first.marks from first) < {{.MostMarks}}{{/* reading it may be what ends the owner */}}{{end}} then o.payload::text end as payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
-  select ended.cut, ended.seen, ended.moved, last.next_attempt_at, last.id, abandoned.turn, abandoned.id as abandoned_id
+  select ended.cut, ended.seen, ended.ours, ended.moved, last.next_attempt_at, last.id,
+         abandoned.turn, abandoned.id as abandoned_id, passed.turn as passed_turn, passed.id as passed_id
   from (
     select count(*) = {{.Rows}} and count(*) < (select count(*) from ready where ready.joined and not ready.stale or ready.reached is not null)
              or not coalesce(bool_and(judged.fits), true) as cut,
            (select count(*) from due) as seen,
+           (select coalesce(sum(cardinality(operations.ids)), 0) from operations) as ours,
            (select count(*) from pushed) as moved
     from judged
   ) ended
@@ -184,8 +187,16 @@ with due as materialized (
     order by ready.turn, ready.id
     limit 1
   ) abandoned on true
+  left join lateral (
+    select ready.turn, ready.id
+    from ready
+    where not ready.joined
+    order by ready.turn, ready.id
+    limit 1
+  ) passed on true
 )
-select walked.cut, walked.seen, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
+select walked.cut, walked.seen, walked.ours, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
+       walked.passed_turn, walked.passed_id,
        statement_timestamp() as began,
        claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
        claimed.token, claimed.expired, claimed.bytes, claimed.payload
