@@ -70,8 +70,8 @@ func (s *Sink) Publish(ctx context.Context, events []envelope.Event, answer func
 // oversized is an event that is larger than its client sends to the topic.
 type oversized struct{ index, size int }
 
-// judgeSizes answers events that are too large, by settings that are no older than a
-// moment: their limit may have been raised because of these very events.
+// judgeSizes answers events that are too large, by settings that are read for it: the
+// limit may have been raised because of these very events.
 func (s *Sink) judgeSizes(ctx context.Context, topic string, events []oversized, answer func(int, error)) {
 	if len(events) == 0 {
 		return

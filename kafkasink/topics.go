@@ -68,12 +68,12 @@ func (t *topics) terms(name string) terms {
 	return terms{settings.id, settings.maxMessage}
 }
 
-// fresh waits until the settings of a topic are no older than a moment, and gives the
-// reason if they can't be read.
+// fresh waits until the settings of a topic have been read anew, and gives the reason if
+// they can't be.
 func (t *topics) fresh(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, t.pace.ask)
 	defer cancel()
-	since := time.Now().Add(-t.pace.settingsAgain)
+	since := time.Now()
 	for {
 		t.mu.Lock()
 		read, next := t.known[name].read, t.refreshed

@@ -43,7 +43,7 @@ func leaderKilled(s *scene, cluster *kafkatest.Own) {
 	kill(s.T, cluster, leader)
 	s.alive()
 	awaitLeaders(s, cluster, leader)
-	s.recovered()
+	s.recoveredWithin(brokerRecovery)
 	stopLoad()
 	s.deliveredInOrder()
 	start(s.T, cluster, leader)
@@ -65,7 +65,7 @@ func tooFewReplicas(s *scene, cluster *kafkatest.Own) {
 	s.notParked()
 	start(s.T, cluster, 2, 3)
 	awaitInSync(s, cluster, 2, 3) // then the outage is over
-	s.recovered()
+	s.recoveredWithin(brokerRecovery)
 	s.deliveredInOrder()
 }
 
@@ -91,7 +91,7 @@ func allDown(s *scene, cluster *kafkatest.Own) {
 	s.notParked()
 	start(s.T, cluster, 1, 2, 3)
 	awaitInSync(s, cluster, 2, 3) // then the outage is over
-	s.recovered()
+	s.recoveredWithin(brokerRecovery)
 	s.deliveredInOrder()
 	// One for the delivery, one for a claim before the outage was known, one for a claim that was made as the brokers came back.
 	s.T.Logf("at most %d attempts", s.Count("select max(export_attempts) from aksara_operation_outbox"))
