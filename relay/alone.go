@@ -65,7 +65,7 @@ func (a *abandoned) add(scope envelope.Scope) {
 func (a *abandoned) outlive(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.outlived = append(a.outlived, unmarked(token))
+	a.outlived = append(a.outlived, Unmarked(token))
 	if len(a.outlived) > mostOutlived {
 		a.outlived = a.outlived[1:]
 	}
@@ -77,7 +77,7 @@ func (a *abandoned) outlive(token string) {
 func (a *abandoned) verdict(row *Row) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if slices.Contains(a.outlived, unmarked(row.Expired)) {
+	if slices.Contains(a.outlived, Unmarked(row.Expired)) {
 		return NotAttempted.Wrap(errOutlived)
 	}
 	return RowFault.Wrap(errDeadly)
@@ -162,13 +162,8 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 // survived takes the marks off a claim of abandoned rows whose answers are open: whatever
 // becomes of the events, they did not end this process.
 func (r *Relay) survived(ctx context.Context, d *delivery) {
-	select {
-	case <-d.survived:
-		return
-	default:
-	}
 	lives := time.Since(d.start) >= survival || !slices.Contains(d.known, errNoAnswer)
-	if marks(d.claim.Token) > 0 && lives && slices.ContainsFunc(d.known, isUnknown) && r.renew(ctx, d) {
+	if d.suspect() && lives && slices.ContainsFunc(d.known, isUnknown) && r.renew(ctx, d) {
 		close(d.survived)
 	}
 }

@@ -163,3 +163,24 @@ func TestAbandonedRowsHoldUpNobody(t *testing.T) {
 		stop()
 	})
 }
+
+// TestSurvivorsAreNotCounted: half a second after it sent abandoned rows the process knows
+// that they did not end it, and says so in the table, however long the answers take.
+func TestSurvivorsAreNotCounted(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		f.operation(acme, 1)
+		f.store.Seize(1, "worker/0123456789abcdef!", -time.Second)
+		f.unanswered(1)
+		stop := f.start(acme)
+		f.await("it is claimed", func() bool { return f.row(acme, 0).Attempts == 1 })
+		if got := f.row(acme, 0).ClaimedBy; relay.Marks(got) != 2 {
+			t.Errorf("claimed by %q, want two marks", got)
+		}
+		time.Sleep(600 * time.Millisecond)
+		if got := f.row(acme, 0); relay.Marks(got.ClaimedBy) != 0 || got.Attempts != 1 {
+			t.Errorf("%v, want the same claim without marks", got)
+		}
+		stop()
+	})
+}

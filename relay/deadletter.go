@@ -35,7 +35,7 @@ func (r *Relay) settleFaulty(ctx context.Context, claim Claim, verdicts []Verdic
 // outlived takes the marks off faulty rows that are still held, because nothing is known of
 // their letters.
 func (r *Relay) outlived(ctx context.Context, claim Claim, faulty []Verdict) {
-	if marks(claim.Token) == 0 {
+	if Marks(claim.Token) == 0 {
 		return
 	}
 	ids := make([]int64, len(faulty))

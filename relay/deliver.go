@@ -95,7 +95,7 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 			a.set(i, errBehind)
 			continue
 		}
-		if marks(row.Expired) >= MostMarks {
+		if Marks(row.Expired) >= MostMarks {
 			blocked[row.OperationID] = true
 			a.set(i, r.abandoned.verdict(row))
 			continue

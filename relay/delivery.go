@@ -29,6 +29,24 @@ func newDelivery(claim Claim) *delivery {
 	return &delivery{claim: claim, start: time.Now(), survived: make(chan struct{})}
 }
 
+// step is how long answers are waited for before those so far are dealt with.
+func (d *delivery) step() time.Duration {
+	if d.suspect() {
+		return survival
+	}
+	return settleEvery
+}
+
+// suspect is true while a row of the claim may still end this process.
+func (d *delivery) suspect() bool {
+	select {
+	case <-d.survived:
+		return false
+	default:
+		return Marks(d.claim.Token) > 0
+	}
+}
+
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
 // settled together if they come within a second, else what is known each second. What
 // has no answer by the delivery time-out is waited for in the background. It calls
@@ -79,7 +97,7 @@ func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
 func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat func()) {
 	for {
 		left := min(time.Until(until), time.Until(d.claim.Expires))
-		all := r.wait(ctx, d.answers, min(settleEvery, left))
+		all := r.wait(ctx, d.answers, min(d.step(), left))
 		r.settleNew(ctx, d, beat)
 		r.survived(ctx, d)
 		if all || left <= 0 || ctx.Err() != nil {

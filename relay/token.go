@@ -30,20 +30,21 @@ func newToken(worker string) string {
 
 // isToken reports whether claimed_by has the form of a relay's token.
 func isToken(claimedBy string) bool {
-	_, nonce, ok := cutLast(unmarked(claimedBy), "/")
+	_, nonce, ok := cutLast(Unmarked(claimedBy), "/")
 	_, err := hex.DecodeString(nonce)
 	return ok && len(nonce) == nonceSize && err == nil
 }
 
-// unmarked is a token without its marks.
-func unmarked(token string) string { return strings.TrimRight(token, mark) }
+// Unmarked is a token without its marks. It is the fence of a claim: marks come and go.
+func Unmarked(token string) string { return strings.TrimRight(token, mark) }
 
-// marks is how many claims of abandoned rows a token stands for.
-func marks(claimedBy string) int {
+// Marks is how many claims of abandoned rows in a row claimed_by stands for; 0 if it is
+// no relay's token. See [Request.Abandoned].
+func Marks(claimedBy string) int {
 	if !isToken(claimedBy) {
 		return 0
 	}
-	return len(claimedBy) - len(unmarked(claimedBy))
+	return len(claimedBy) - len(Unmarked(claimedBy))
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

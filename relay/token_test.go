@@ -25,11 +25,11 @@ func TestToken(t *testing.T) {
 	}
 	for _, behind := range []string{"", "!", "!!!!!!"} {
 		token := newToken(strings.Repeat("ä", 300)) + behind
-		if n := utf8.RuneCountInString(token); n > 255 || marks(token) != len(behind) || unmarked(token)+behind != token {
-			t.Errorf("token %.20q... with %q: %d characters, %d marks", token, behind, n, marks(token))
+		if n := utf8.RuneCountInString(token); n > 255 || Marks(token) != len(behind) || Unmarked(token)+behind != token {
+			t.Errorf("token %.20q... with %q: %d characters, %d marks", token, behind, n, Marks(token))
 		}
 	}
-	if n := marks("python!!!"); n != 0 {
+	if n := Marks("python!!!"); n != 0 {
 		t.Errorf("another exporter's claim stands for %d attempts", n)
 	}
 	for _, other := range []string{"", "python-worker", "host/1234", "host/0123456789abcdeg", "host-0123456789abcdef"} {

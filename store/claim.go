@@ -69,7 +69,7 @@ func (s *Store) readLarge(ctx context.Context, claim *relay.Claim) error {
 	rows := map[int64]*relay.Row{}
 	for i := range claim.Rows {
 		row := &claim.Rows[i]
-		if row.Payload == nil && row.Bytes > mostInline && row.Bytes <= mostPayload && marks(claim.Token) <= relay.MostMarks {
+		if row.Payload == nil && row.Bytes > mostInline && row.Bytes <= mostPayload && relay.Marks(claim.Token) <= relay.MostMarks {
 			ids = append(ids, row.ID)
 			rows[row.ID] = row
 		}

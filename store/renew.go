@@ -15,7 +15,7 @@ import (
 func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease time.Duration) (held []int64, err error) {
 	ids = slices.Sorted(slices.Values(ids))
 	err = s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
-		b.Queue(s.sql.renew, ids, unmarked(claim.Token), seconds(lease)).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(s.sql.renew, ids, relay.Unmarked(claim.Token), seconds(lease)).Query(func(rows pgx.Rows) (err error) {
 			held, err = pgx.AppendRows(held[:0], rows, pgx.RowTo[int64])
 			return err
 		})

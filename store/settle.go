@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,10 +39,10 @@ func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	set := newSettlement(verdicts)
 	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
 		if len(set.marks) > 0 {
-			b.Queue(s.sql.mark, set.marks, unmarked(claim.Token)).Query(set.marked(relay.Written))
+			b.Queue(s.sql.mark, set.marks, relay.Unmarked(claim.Token)).Query(set.marked(relay.Written))
 		}
 		if len(set.ids) > 0 {
-			b.Queue(s.sql.release, set.ids, unmarked(claim.Token), set.delays, set.errors, set.refunds).Query(set.released)
+			b.Queue(s.sql.release, set.ids, relay.Unmarked(claim.Token), set.delays, set.errors, set.refunds).Query(set.released)
 		}
 	})
 	if err != nil {
@@ -68,7 +67,7 @@ func (s *Store) settleLetters(ctx context.Context, claim relay.Claim, set *settl
 	if len(set.letters) == 0 {
 		return nil
 	}
-	ended, err := s.endPage(ctx, claim.Scope, s.sql.deadLetter, set.letters, unmarked(claim.Token), set.texts)
+	ended, err := s.endPage(ctx, claim.Scope, s.sql.deadLetter, set.letters, relay.Unmarked(claim.Token), set.texts)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (s *Store) settleLost(ctx context.Context, claim relay.Claim, set *settleme
 		if len(ids) > 0 {
 			b.Queue(s.sql.markLate, ids, operations, created).Query(set.marked(relay.MarkedLate))
 		}
-		b.Queue(s.sql.clear, missing, unmarked(claim.Token))
+		b.Queue(s.sql.clear, missing, relay.Unmarked(claim.Token))
 	})
 }
 
@@ -204,8 +203,3 @@ func (set *settlement) undecided() (ids []int64, operations []uuid.UUID, created
 	}
 	return ids, operations, created
 }
-
-func marks(token string) int { return len(token) - len(unmarked(token)) }
-
-// unmarked is a token without the marks of claims of a row alone. Its nonce is the fence.
-func unmarked(token string) string { return strings.TrimRight(token, "!") }

@@ -30,17 +30,12 @@ type checkEntry struct {
 
 // check tells whether this configuration would work, before anything runs.
 func (a *app) check(ctx context.Context, args []string) error {
-	set := flags("check")
-	asJSON := set.Bool("json", false, "")
-	if err := parse(set, args); err != nil {
-		return err
-	}
-	s, err := a.settings()
+	s, asJSON, err := a.reporting("check", args)
 	if err != nil {
 		return err
 	}
 	findings := inspect(ctx, s)
-	if *asJSON {
+	if asJSON {
 		err = a.printChecksJSON(findings)
 	} else {
 		err = a.printChecks(findings)

@@ -65,6 +65,17 @@ type command struct {
 	run              func(a *app, ctx context.Context, args []string) error
 }
 
+// reporting is how commands begin that only take --json.
+func (a *app) reporting(name string, args []string) (s *settings.Settings, asJSON bool, err error) {
+	set := flags(name)
+	set.BoolVar(&asJSON, "json", false, "")
+	if err := parse(set, args); err != nil {
+		return nil, false, err
+	}
+	s, err = a.settings()
+	return s, asJSON, err
+}
+
 func commands() []command {
 	return []command{
 		{"run", "", "relay until SIGTERM or SIGINT (the default)", (*app).relay},

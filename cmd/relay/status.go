@@ -24,12 +24,7 @@ type scopeStatus struct {
 
 // status counts the waiting events of each configured scope.
 func (a *app) status(ctx context.Context, args []string) error {
-	set := flags("status")
-	asJSON := set.Bool("json", false, "")
-	if err := parse(set, args); err != nil {
-		return err
-	}
-	s, err := a.settings()
+	s, asJSON, err := a.reporting("status", args)
 	if err != nil {
 		return err
 	}
@@ -46,7 +41,7 @@ func (a *app) status(ctx context.Context, args []string) error {
 		}
 		all = append(all, toScopeStatus(scope, st))
 	}
-	if *asJSON {
+	if asJSON {
 		return json.NewEncoder(a.stdout).Encode(map[string]any{
 			"namespace": s.Namespace, "count_cap": store.CountCap, "scopes": all,
 		})

@@ -50,12 +50,7 @@ type verifyPlace struct {
 
 // verify compares the topics with the table.
 func (a *app) verify(ctx context.Context, args []string) error {
-	set := flags("verify")
-	asJSON := set.Bool("json", false, "")
-	if err := parse(set, args); err != nil {
-		return err
-	}
-	s, err := a.settings()
+	s, asJSON, err := a.reporting("verify", args)
 	if err != nil {
 		return err
 	}
@@ -76,7 +71,7 @@ func (a *app) verify(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if asJSON {
 		err = json.NewEncoder(a.stdout).Encode(toVerifyAnswer(result))
 	} else {
 		err = a.printVerified(result)

@@ -3,7 +3,6 @@ package relaytest
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*S
 	if len(heads) == 0 {
 		return
 	}
-	former := marks(heads[0].ClaimedBy)
+	former := relay.Marks(heads[0].ClaimedBy)
 	most := 1
 	switch former {
 	case 0:
@@ -94,7 +93,7 @@ func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*S
 	var due []*Stored
 	for _, head := range heads {
 		for _, r := range pending[head.Operation] {
-			if r.Expires.IsZero() || r.held(now) || !r.due(now) || marks(r.ClaimedBy) != former {
+			if r.Expires.IsZero() || r.held(now) || !r.due(now) || relay.Marks(r.ClaimedBy) != former {
 				break
 			}
 			due = append(due, r)
@@ -116,16 +115,6 @@ func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*S
 	}
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
 	claim.Abandoned = len(taken) < len(heads)
-}
-
-var tokenWithMarks = regexp.MustCompile(`/[0-9a-f]{16}(!*)$`)
-
-// marks is how many marks stand behind a token.
-func marks(token string) int {
-	if found := tokenWithMarks.FindStringSubmatch(token); found != nil {
-		return len(found[1])
-	}
-	return 0
 }
 
 // dueRows are the rows that a claim looks at, those due longest first.

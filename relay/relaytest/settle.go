@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +58,7 @@ func (s *Store) Renew(ctx context.Context, claim relay.Claim, ids []int64, lease
 		held = nil
 		for _, id := range ids {
 			if r := s.find(id); r != nil && r.Scope == claim.Scope && !r.Exported && r.heldUnder(claim.Token) {
-				r.ClaimedBy, r.Expires = unmarked(claim.Token), s.now().Add(lease)
+				r.ClaimedBy, r.Expires = relay.Unmarked(claim.Token), s.now().Add(lease)
 				held = append(held, id)
 			}
 		}
@@ -107,10 +106,8 @@ func (r *Stored) write(v relay.Verdict, now time.Time) {
 
 // heldUnder is true if the claim of that token is on the row, with or without its marks.
 func (r *Stored) heldUnder(token string) bool {
-	return r.ClaimedBy != "" && unmarked(r.ClaimedBy) == unmarked(token)
+	return r.ClaimedBy != "" && relay.Unmarked(r.ClaimedBy) == relay.Unmarked(token)
 }
-
-func unmarked(token string) string { return strings.TrimRight(token, "!") }
 
 // lag is how long ago an exported row was written, 0 for others.
 func (r *Stored) lag(now time.Time) time.Duration {
