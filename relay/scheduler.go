@@ -25,9 +25,14 @@ const (
 	mostProbed = 500
 
 	// A topic to which no event gets through is paused for growing waits. Its scopes are
-	// looked at again no later than notReadyWait after that is over.
-	firstPause   = time.Second
-	longestPause = 30 * time.Second
+	// looked at again no later than notReadyWait after that is over. Each topic in such
+	// trouble makes the longest wait longer, so that all together are probed at most some
+	// 200 times a second.
+	firstPause    = time.Second
+	longestPause  = 10 * time.Second
+	pausePerTopic = 5 * time.Millisecond
+
+	longestProbe = 30 * time.Second // after this the next probe is made
 )
 
 // scheduler decides which scope is claimed next. Scopes wait in the order in which
@@ -44,6 +49,7 @@ type scheduler struct {
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
+	trouble int // how many of the topics have troubles
 	queue   turnQueue
 	seq     uint64
 	changed chan struct{} // closed and replaced when the queue's head may be due earlier
@@ -98,6 +104,12 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 		}
 		t.topic = topics[name]
 	}
+	s.trouble = 0
+	for _, topic := range topics {
+		if topic.troubles > 0 {
+			s.trouble++
+		}
+	}
 	for scope, t := range s.scopes {
 		if _, ok := keep[scope]; !ok {
 			t.removed = true
@@ -149,7 +161,7 @@ func (s *scheduler) rows(t *turn, most int) int {
 	defer s.mu.Unlock()
 	switch {
 	case t.topic.troubles > 0:
-		t.topic.prober, t.topic.paused = t, time.Now().Add(longestPause) // one probe at a time
+		t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
 		return 1
 	case t.most > 0:
 		return min(t.most, most)
@@ -197,13 +209,18 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	case !ok:
 	case through:
 		if t.topic.troubles > 0 {
+			s.trouble--
 			s.wake(t, time.Now())
 		}
 		*t.topic = topic{}
 	case t.topic.prober != nil || time.Until(t.topic.paused) <= 0:
+		if t.topic.troubles == 0 {
+			s.trouble++
+		}
 		t.topic.troubles++
 		t.topic.prober = nil
-		t.topic.paused = time.Now().Add(jitter(growing(firstPause, longestPause, t.topic.troubles)))
+		longest := max(longestPause, time.Duration(s.trouble)*pausePerTopic)
+		t.topic.paused = time.Now().Add(jitter(growing(firstPause, longest, t.topic.troubles)))
 		s.wake(t, t.topic.paused)
 	}
 }

@@ -293,3 +293,38 @@ func TestSchedulerKeepsTurns(t *testing.T) {
 		mustNext(t, s)
 	})
 }
+
+// TestPauseOfVeryManyTopics: with a topic for each scope, and all of them denied, the pauses get so long that the probes leave
+// most of the time to others.
+func TestPauseOfVeryManyTopics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const topics = 10_000
+		s := newScheduler(time.Second, envelope.Scope.Stored)
+		var scopes []envelope.Scope
+		for i := range topics {
+			scopes = append(scopes, testScope(t, fmt.Sprint(i)))
+		}
+		s.set(scopes)
+		for range topics {
+			mustNext(t, s) // so that no queue is searched below
+		}
+		exactly := func(d time.Duration) time.Duration { return d }
+		for range 10 { // claims each
+			for _, scope := range scopes {
+				s.delivered(scope, false, exactly)
+			}
+			time.Sleep(time.Hour)
+		}
+		s.delivered(scopes[0], false, exactly)
+		if pause, want := time.Until(s.scopes[scopes[0]].topic.paused), topics*time.Second/200; pause != want {
+			t.Errorf("paused for %s, want %s: 200 probes a second in all", pause, want)
+		}
+		for _, scope := range scopes {
+			s.delivered(scope, true, exactly)
+		}
+		if s.trouble != 0 {
+			t.Errorf("%d topics count as in trouble after all were mended", s.trouble)
+		}
+	})
+}
