@@ -92,10 +92,12 @@ func (c Config) inspectBrokers(ctx context.Context, client *kgo.Client) (finding
 // inspectTopics judges the topics of the scopes, those of dead letters included.
 func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []envelope.Scope) []relay.Finding {
 	var names []string
+	letters := map[string]bool{}
 	for _, scope := range scopes {
 		names = append(names, c.Topic(scope))
 		if c.DeadLetterTopic != nil {
 			names = append(names, c.DeadLetterTopic(scope))
+			letters[c.DeadLetterTopic(scope)] = true
 		}
 	}
 	slices.Sort(names)
@@ -111,6 +113,7 @@ func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []
 			all[i] = []relay.Finding{fault("topic", fmt.Sprintf("the cluster says nothing of topic %q", name), "see the brokers' log")}
 			continue
 		}
+		t.letters = letters[name]
 		all[i] = t.judge(c.MinInsyncReplicas)
 	}
 	return summarise(all)

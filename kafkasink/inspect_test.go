@@ -105,6 +105,21 @@ func TestInspectJudgesTopics(t *testing.T) {
 	})
 }
 
+// What is said of a topic of dead letters names its own setting, and what happens to letters.
+func TestInspectJudgesDeadLetterTopics(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Plain(t)
+	small := broker.Topic(t, 1, map[string]string{"max.message.bytes": "10000"})
+	for topic, want := range map[string]finding{
+		"no-such-letters": {relay.Fail, "topic", `dead-letter topic "no-such-letters" does not exist`, "RELAY_DEAD_LETTER_TOPIC"},
+		small:             {relay.Warn, "topic sizes", fmt.Sprintf("dead-letter topic %q takes", small), "goes without the event's payload"},
+	} {
+		cfg := inspectConfig(broker.Topic(t, 1, nil), broker.Addrs...)
+		cfg.DeadLetterTopic = func(envelope.Scope) string { return topic }
+		wantFindings(t, inspect(t, cfg), want)
+	}
+}
+
 func TestInspectIsShortForManyTopics(t *testing.T) {
 	t.Parallel()
 	var scopes []envelope.Scope

@@ -3,7 +3,6 @@ package kafkasink
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,22 +17,21 @@ const fittingMessage = 80 << 10
 // judge holds a topic against what the relay needs of it: one rule for sending and for
 // the check command.
 func (t topicSettings) judge(minInsync int) []relay.Finding {
-	name := strconv.Quote(t.name)
+	name := t.String()
 	switch {
 	case errors.Is(t.missing, kerr.UnknownTopicOrPartition):
-		return []relay.Finding{fault("topic", "topic "+name+" does not exist",
-			"create it, or correct the variable that names it: RELAY_KAFKA_TOPIC, or RELAY_DEAD_LETTER_TOPIC for dead letters")}
+		return []relay.Finding{fault("topic", name+" does not exist", "create it, or correct "+t.variable())}
 	case errors.Is(t.missing, kerr.TopicAuthorizationFailed):
 		return []relay.Finding{t.judgeHidden()}
 	case t.missing != nil:
-		return []relay.Finding{fault("topic", "topic "+name+": "+t.missing.Error(), "see the broker's log")}
+		return []relay.Finding{fault("topic", name+": "+t.missing.Error(), "see the broker's log")}
 	}
 	findings := []relay.Finding{
-		{Check: "topic", Seen: fmt.Sprintf("topic %s has %d partitions", name, t.partitions)},
+		{Check: "topic", Seen: fmt.Sprintf("%s has %d partitions", name, t.partitions)},
 		t.judgeRights(),
 	}
 	if t.configs != nil && !t.mayNotRead() {
-		return append(findings, fault("topic settings", "the settings of topic "+name+" can't be read: "+t.configs.Error(),
+		return append(findings, fault("topic settings", "the settings of "+name+" can't be read: "+t.configs.Error(),
 			"see the broker's log"))
 	}
 	if t.configs != nil {
@@ -58,7 +56,7 @@ func (t topicSettings) judgeHidden() relay.Finding {
 		lacking = append(lacking, "DESCRIBE_CONFIGS")
 	}
 	rights := strings.Join(lacking, ", ")
-	return fault("topic rights", fmt.Sprintf("rights on topic %q are missing: %s", t.name, rights),
+	return fault("topic rights", fmt.Sprintf("rights on %s are missing: %s", t, rights),
 		"grant "+rights+" on it; it may also not exist, which nobody is told without DESCRIBE")
 }
 
@@ -71,10 +69,10 @@ func (t topicSettings) judgeRights() relay.Finding {
 		lacking = append(lacking, "DESCRIBE_CONFIGS")
 	}
 	if lacking == nil {
-		return relay.Finding{Check: "topic rights", Seen: fmt.Sprintf("topic %q may be written and described", t.name)}
+		return relay.Finding{Check: "topic rights", Seen: fmt.Sprintf("%s may be written and described", t)}
 	}
 	rights := strings.Join(lacking, ", ")
-	return fault("topic rights", fmt.Sprintf("rights on topic %q are missing: %s", t.name, rights), "grant "+rights+" on it")
+	return fault("topic rights", fmt.Sprintf("rights on %s are missing: %s", t, rights), "grant "+rights+" on it")
 }
 
 // mayNotRead is true if the topic's settings are kept from the relay.
@@ -84,7 +82,7 @@ func (t topicSettings) judgeReplicas(minInsync int) relay.Finding {
 	const variable = "RELAY_KAFKA_MIN_INSYNC_REPLICAS"
 	f := relay.Finding{
 		Check: "topic replicas",
-		Seen:  fmt.Sprintf("topic %q has %d replicas and min.insync.replicas=%d", t.name, t.replicas, t.minInsync),
+		Seen:  fmt.Sprintf("%s has %d replicas and min.insync.replicas=%d", t, t.replicas, t.minInsync),
 	}
 	switch {
 	case t.replicas < t.minInsync:
@@ -113,20 +111,40 @@ func (t topicSettings) needReplicas(minInsync int) string {
 func (t topicSettings) shrunken() relay.Finding {
 	return relay.Finding{
 		Check: "topic in-sync replicas", Level: relay.Warn,
-		Seen: fmt.Sprintf("a partition of topic %q has %d replicas in sync now, and min.insync.replicas=%d: it takes no events", t.name, t.inSync, t.minInsync),
+		Seen: fmt.Sprintf("a partition of %s has %d replicas in sync now, and min.insync.replicas=%d: it takes no events", t, t.inSync, t.minInsync),
 		Do:   "bring the missing brokers back; its events wait until then",
 	}
 }
 
 func (t topicSettings) judgeSize() relay.Finding {
 	f := relay.Finding{
-		Check: "topic sizes", Seen: fmt.Sprintf("topic %q takes messages of up to %d bytes", t.name, t.maxMessage),
+		Check: "topic sizes", Seen: fmt.Sprintf("%s takes messages of up to %d bytes", t, t.maxMessage),
 	}
 	if t.maxMessage < fittingMessage {
+		what := "an event that is larger is parked, and the rest of its operation waits"
+		if t.letters {
+			what = "a dead letter that is larger goes without the event's payload"
+		}
 		f.Level = relay.Warn
-		f.Do = fmt.Sprintf("raise its max.message.bytes to %d or more: an event that is larger is parked, and the rest of its operation waits", fittingMessage)
+		f.Do = fmt.Sprintf("raise its max.message.bytes to %d or more: %s", fittingMessage, what)
 	}
 	return f
+}
+
+// String names the topic and what it is for.
+func (t topicSettings) String() string {
+	if t.letters {
+		return fmt.Sprintf("dead-letter topic %q", t.name)
+	}
+	return fmt.Sprintf("topic %q", t.name)
+}
+
+// variable is the setting that names the topic.
+func (t topicSettings) variable() string {
+	if t.letters {
+		return "RELAY_DEAD_LETTER_TOPIC"
+	}
+	return "RELAY_KAFKA_TOPIC"
 }
 
 // blocking is the first finding that keeps events from being sent, as an error.

@@ -24,7 +24,7 @@ func (s *Sink) Bury(ctx context.Context, letters []envelope.DeadLetter) []error 
 	errs := make([]error, len(letters))
 	for i := range letters {
 		errs[i] = errNoLetterAnswer
-		s.bury(letters[i], func(err error) { answers <- answer{i, err} })
+		s.bury(ctx, letters[i], func(err error) { answers <- answer{i, err} })
 	}
 	for range letters {
 		select {
@@ -37,9 +37,9 @@ func (s *Sink) Bury(ctx context.Context, letters []envelope.DeadLetter) []error 
 	return errs
 }
 
-func (s *Sink) bury(letter envelope.DeadLetter, answer func(error)) {
+func (s *Sink) bury(ctx context.Context, letter envelope.DeadLetter, answer func(error)) {
 	topic := s.cfg.DeadLetterTopic(letter.Scope)
-	if err := s.topics.ready(topic); err != nil {
+	if err := s.topics.readyForLetters(topic); err != nil {
 		answer(relay.NotAttempted.Wrap(err))
 		return
 	}
@@ -51,7 +51,15 @@ func (s *Sink) bury(letter envelope.DeadLetter, answer func(error)) {
 	}
 	limit := this.client.limit(topic)
 	r := letter.Record(true)
-	if lengthSize+batchSize(r) > limit {
+	if size := lengthSize + batchSize(r); size > limit {
+		if err := s.topics.fresh(ctx, topic); err != nil {
+			settle(relay.NotAttempted.Wrap(err))
+			return
+		}
+		if size <= s.topics.terms(topic).most() {
+			settle(errRaised)
+			return
+		}
 		r = letter.Record(false)
 	}
 	if size := lengthSize + batchSize(r); size > limit {

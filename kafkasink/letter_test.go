@@ -28,7 +28,7 @@ func TestBury(t *testing.T) {
 		cfg := config(broker, topic)
 		cfg.DeadLetterTopic = func(envelope.Scope) string { return dead }
 		sink := openReady(t, cfg, quick())
-		waitFor(t, "the letters' topic to be read", func() error { return sink.topics.ready(dead) })
+		waitFor(t, "the letters' topic to be read", func() error { return sink.topics.readyForLetters(dead) })
 		letters := []envelope.DeadLetter{deadLetter("[]"), deadLetter(`"` + strings.Repeat("x", 6000) + `"`)}
 		tooLong := deadLetter("[]")
 		tooLong.Reason = strings.Repeat("long ", 2000)
@@ -50,6 +50,32 @@ func TestBury(t *testing.T) {
 				string(r.Key) != letters[i].OperationID.String() {
 				t.Errorf("letter %d: key %q, value of %d bytes, headers %q", i, r.Key, len(r.Value), headers)
 			}
+		}
+	})
+}
+
+// Letters that did not fit keep their value if the limit of their topic is raised, also before the sink looks for it.
+func TestBuryAfterTheLimitWasRaised(t *testing.T) {
+	both(t, func(t *testing.T, broker *kafkatest.Broker) {
+		topic, dead := broker.Topic(t, 1, nil), broker.Topic(t, 1, map[string]string{"max.message.bytes": "5000"})
+		cfg := config(broker, topic)
+		cfg.DeadLetterTopic = func(envelope.Scope) string { return dead }
+		pace := quick()
+		pace.settings = time.Hour
+		sink := openReady(t, cfg, pace)
+		waitFor(t, "the letters' topic to be read", func() error { return sink.topics.readyForLetters(dead) })
+		set(t, broker, dead, "max.message.bytes", "100000")
+		waitFor(t, "the broker to know the new limit", func() error {
+			topics, err := readTopics(t.Context(), broker.Client(t), []string{dead})
+			if err == nil && topics[dead].maxMessage != 100_000 {
+				err = fmt.Errorf("the limit is %d", topics[dead].maxMessage)
+			}
+			return err
+		})
+		letter := deadLetter(`"` + strings.Repeat("x", 20_000) + `"`)
+		waitFor(t, "the letter to arrive", func() error { return sink.Bury(t.Context(), []envelope.DeadLetter{letter})[0] })
+		if r := broker.Consume(t, dead, 1)[0]; string(r.Value) != string(letter.Data) {
+			t.Errorf("a value of %d bytes arrived, want %d", len(r.Value), len(letter.Data))
 		}
 	})
 }

@@ -96,7 +96,7 @@ func (s *Sink) current() *client {
 func (s *Sink) Ready(scope envelope.Scope) error {
 	topic := s.cfg.Topic(scope)
 	if s.cfg.DeadLetterTopic != nil {
-		_ = s.topics.ready(s.cfg.DeadLetterTopic(scope)) // read now what a letter will need
+		_ = s.topics.readyForLetters(s.cfg.DeadLetterTopic(scope)) // read now what a letter will need
 	}
 	if err := s.topics.ready(topic); err != nil {
 		return err

@@ -19,6 +19,7 @@ const (
 // topicSettings is what a cluster says about one topic.
 type topicSettings struct {
 	name       string
+	letters    bool     // it is for dead letters
 	id         [16]byte // zero from brokers older than topic ids
 	missing    error    // why nothing else is known: not there, or not visible
 	partitions int

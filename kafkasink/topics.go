@@ -45,11 +45,17 @@ func newTopics(minInsync int, pace pace) *topics {
 }
 
 // ready is nil if events may be sent to a topic. It also makes the topic one in use.
-func (t *topics) ready(name string) error {
+func (t *topics) ready(name string) error { return t.use(name, false) }
+
+// readyForLetters is ready for a topic of dead letters.
+func (t *topics) readyForLetters(name string) error { return t.use(name, true) }
+
+func (t *topics) use(name string, letters bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	topic, ok := t.known[name]
 	if !ok {
+		topic.settings.letters = letters
 		topic.err = fmt.Errorf("topic %q: %w", name, errNotRead)
 		t.known[name] = topic
 		t.lookNow()
@@ -162,6 +168,7 @@ func (t *topics) store(read map[string]topicSettings, asked time.Time, err error
 	well = true
 	for name, settings := range read {
 		before := t.known[name]
+		settings.letters = before.settings.letters
 		now := judged{settings: settings, err: blocking(settings.judge(t.minInsync)), hold: before.hold, read: asked}
 		switch {
 		case now.err != nil:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,7 +56,7 @@ func (s *Store) Parked(ctx context.Context, namespace string, scope envelope.Sco
 		for ids, err := range s.parkedPages(ctx, namespace, scope) {
 			var events []*Event
 			if err == nil {
-				events, err = s.find(ctx, namespace, scope, ids)
+				events, err = s.Find(ctx, namespace, scope, ids)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -99,13 +98,19 @@ func (s *Store) parkedPages(ctx context.Context, namespace string, scope envelop
 // Find describes events of one scope and namespace, whatever their state; nil stands for
 // one that isn't there. By its ce_id only an unexported event is found.
 func (s *Store) Find(ctx context.Context, namespace string, scope envelope.Scope, ids []EventID) ([]*Event, error) {
-	var found []*Event
-	for page := range slices.Chunk(ids, parkedPage) {
+	found := make([]*Event, 0, len(ids))
+	for size := parkedPage; len(found) < len(ids); {
+		page := ids[len(found):min(len(found)+size, len(ids))]
 		events, err := s.find(ctx, namespace, scope, page)
-		if err != nil {
+		switch {
+		case err == nil:
+			found = append(found, events...)
+			size = min(2*size, parkedPage)
+		case len(page) > 1 && ctx.Err() == nil: // together their payloads may unfold to more than can be measured in time
+			size = 1
+		default:
 			return nil, err
 		}
-		found = append(found, events...)
 	}
 	return found, nil
 }

@@ -152,6 +152,32 @@ func TestParkedReadsAllPages(t *testing.T) {
 	})
 }
 
+// Parked payloads may be small in the table and hundreds of megabytes as text. To measure one takes the server a while, and
+// more than it has for a statement if it measures many together.
+func TestParkedWhenPayloadsUnfold(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		scope := tenant(t, "acme")
+		rows := slices.Concat(f.fill(t, scope, 40, 1)...)
+		f.exec(t, `update aksara_operation_outbox set next_attempt_at = 'infinity', last_error = 'too large',
+			payload = (select jsonb_agg('1e100000'::jsonb) from generate_series(1, 700))`)
+		f.Store = f.openWith(t, store.Config{Connections: 1}, patience, 1500*time.Millisecond)
+		var listed []int64
+		for e, err := range f.Parked(t.Context(), namespace, scope) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Bytes < 64<<20 {
+				t.Errorf("row %d is told to have %d bytes", e.ID, e.Bytes)
+			}
+			listed = append(listed, e.ID)
+		}
+		if !slices.Equal(listed, rows) {
+			t.Errorf("%d of %d parked events are listed", len(listed), len(rows))
+		}
+	})
+}
+
 func TestBehindIsCapped(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
