@@ -43,7 +43,7 @@ const (
 	RowTrouble
 	// LetterTrouble: a row of the scope went to the dead-letter topic.
 	LetterTrouble
-	// SendTrouble: events were not delivered and will be tried again.
+	// SendTrouble: events were not acknowledged and will be tried again.
 	SendTrouble
 	// ForeignClaims: another kind of exporter works on the same rows, so the order of
 	// an operation's events is only what that one leaves of it.

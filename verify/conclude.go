@@ -9,7 +9,9 @@ import (
 func (j *judge) conclude(histories map[string]*history) {
 	for key, known := range j.events {
 		op := &j.operations[key.operation]
-		if op.first <= key.version && key.version <= op.last {
+		between := op.first <= key.version && key.version <= op.last
+		unread := key.version < 0 && known.state == givenUp // it may be any of those that are missing
+		if between || unread {
 			op.found++
 		}
 		example := Example{Operation: op.id, Version: max(key.version, 0), Scope: j.scopes[op.scope], Row: known.row}

@@ -78,7 +78,7 @@ type operation struct {
 	first, last int64 // the lowest and the highest version delivered; 0 if none was
 	scope       int32
 	partition   int32 // of its first record
-	found       int32 // versions from first to last that are in the topic or in the table
+	found       int32 // versions from first to last that are in the topic or in the table, and rows given up that have none
 	// unordered: the records that are left don't tell the order of first deliveries.
 	unordered bool
 }

@@ -29,7 +29,11 @@ func TestNoFaults(t *testing.T) {
 		"delivered, not marked yet": {func(w *world, rows []*row) { rows[2].state = waiting }, map[Kind]int64{Unmarked: 1}},
 		"discarded":                 {func(w *world, rows []*row) { w.drop(rows[1]); rows[1].state = givenUp }, map[Kind]int64{GivenUp: 1}},
 		"the first one discarded":   {func(w *world, rows []*row) { w.drop(rows[0]); rows[0].state = givenUp }, map[Kind]int64{GivenUp: 1}},
-		"discarded and pruned":      {func(w *world, rows []*row) { w.drop(rows[1]); w.prune(rows[1]) }, map[Kind]int64{Gap: 1}},
+		"given up without being an event": {func(w *world, rows []*row) {
+			w.drop(rows[1])
+			rows[1].event, rows[1].fault, rows[1].state = envelope.Event{}, errors.New("no object"), givenUp
+		}, map[Kind]int64{GivenUp: 1}},
+		"discarded and pruned": {func(w *world, rows []*row) { w.drop(rows[1]); w.prune(rows[1]) }, map[Kind]int64{Gap: 1}},
 		"written after the table was read": {func(w *world, rows []*row) {
 			r := w.write(rows[0].scope, rows[0].operation, 4)
 			w.deliver(r)

@@ -156,7 +156,7 @@ func troubleText(kind relay.TroubleKind) string {
 	case relay.LetterTrouble:
 		return "an event can't be sent as it is and went to the dead-letter topic"
 	case relay.SendTrouble:
-		return "events were not delivered; they are tried again"
+		return "events were not acknowledged; they are tried again"
 	case relay.ForeignClaims:
 		return "another exporter works on the same rows"
 	}
