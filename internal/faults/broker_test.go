@@ -3,6 +3,7 @@ package faults_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/internal/relayproc"
@@ -59,6 +60,7 @@ func tooFewReplicas(s *scene, cluster *kafkatest.Own) {
 	awaitInSync(s, cluster, 1, 1)
 	s.Fill(s.acme, 100, 3)
 	s.unready(broker)
+	s.lasts(2 * time.Minute)
 	if n := s.exported(); n != 300 {
 		s.T.Errorf("%d rows are exported although too few replicas are there, want the 300 from before", n)
 	}
@@ -76,10 +78,11 @@ func allDown(s *scene, cluster *kafkatest.Own) {
 	s.run(quickDelivery)
 	s.Drained("true")
 	kill(s.T, cluster, 1, 2, 3)
-	s.Fill(s.acme, 1000, 3)
+	s.Fill(s.acme, size(1000, 34_000), 3)
 	for round := range 4 {
 		s.unready(broker)
 		s.fewLines()
+		s.lasts(150 * time.Second)
 		if round%2 == 0 {
 			s.relay.Kill()
 		} else if status := s.relay.Stop(); status != 0 {

@@ -24,7 +24,7 @@ func TestBacklogDoesNotDelayOthers(t *testing.T) {
 	t.Run("draining", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
-		s.Fill(s.acme, 20_000, 1)
+		s.Fill(s.acme, size(20_000, 100_000), 1)
 		s.serve(nil)
 		s.progress(1)
 		s.othersSoon()
@@ -35,7 +35,7 @@ func TestBacklogDoesNotDelayOthers(t *testing.T) {
 	t.Run("topic missing", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
-		s.Fill(s.acme, 20_000, 1)
+		s.Fill(s.acme, size(20_000, 100_000), 1)
 		for _, name := range smallTenants {
 			s.Broker.CreateTopic(t, s.Topic+"."+name, 1, nil)
 		}
@@ -48,11 +48,11 @@ func TestBacklogDoesNotDelayOthers(t *testing.T) {
 	t.Run("parked", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
-		s.Fill(s.acme, 2000, 3)
+		s.Fill(s.acme, size(2000, 10_000), 3)
 		s.DB.Exec(t, `update aksara_operation_outbox set payload = '[]' where payload->>'state_version' = '1'`)
 		s.serve(nil)
 		relayproc.Until(t, "all operations to be parked", func() error {
-			if n := s.CountRows("next_attempt_at = 'infinity'"); n != 2000 {
+			if n := s.CountRows("next_attempt_at = 'infinity'"); n != size(2000, 10_000) {
 				return fmt.Errorf("%d so far", n)
 			}
 			return nil

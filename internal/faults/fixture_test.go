@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,6 +18,30 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(relayproc.Main(m)) }
+
+// lengthy makes faults last, and backlogs grow, as they may in production, instead of just so much that they are felt.
+var lengthy = flag.Bool("lengthy", false, "let outages last and backlogs be long; takes half an hour")
+
+// size is how many, usually and when it takes long.
+func size(usual, long int) int {
+	if *lengthy {
+		return long
+	}
+	return usual
+}
+
+// lasts lets a fault go on for a time, if the tests may take long. The relay stays alive meanwhile.
+func (s *scene) lasts(d time.Duration) {
+	s.T.Helper()
+	if !*lengthy {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+		s.alive()
+	}
+}
 
 // recovery is how soon after the end of a fault new events must come through.
 const recovery = 15 * time.Second
