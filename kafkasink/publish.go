@@ -39,30 +39,36 @@ func (s *Sink) Publish(ctx context.Context, events []envelope.Event, answer func
 		s.end(this)
 	}
 
-	// An operation whose event was refused here gets no further event into the client.
-	// What the client fails itself, it fails with all that it holds of the partition.
+	// An operation whose event was refused gets no further event into the client. What the
+	// client fails itself, it fails with all that it holds of the partition.
 	refused := map[uuid.UUID]bool{}
 	var large []oversized
-	for i := range events {
-		e := &events[i]
-		if refused[e.OperationID] {
+	for i := 0; i < len(events); {
+		operation := events[i].OperationID
+		from := i
+		var records []*kgo.Record
+		for ; i < len(events) && events[i].OperationID == operation && !refused[operation]; i++ {
+			r := events[i].Record()
+			if size := lengthSize + batchSize(r); size > limit {
+				refused[operation] = true
+				large = append(large, oversized{i, size})
+				continue
+			}
+			records = append(records, record(topic, r))
+		}
+		for ; i < len(events) && events[i].OperationID == operation; i++ {
 			settle(i, errBehind)
-			continue
 		}
-		r := e.Record()
-		if size := lengthSize + batchSize(r); size > limit {
-			refused[e.OperationID] = true
-			large = append(large, oversized{i, size})
-			continue
-		}
-		// No context of the caller: cancelling a record in flight could make the next
-		// one look delivered.
-		this.client.TryProduce(context.Background(), record(topic, r), func(_ *kgo.Record, err error) {
+		handed := this.client.handOver(records, s.cfg.DeliveryTimeout/2, func(n int, err error) {
 			if changed(err) {
 				s.topics.suspect(topic)
 			}
-			settle(i, classify(err))
+			settle(from+n, classify(err))
 		})
+		for n := handed; n < len(records); n++ {
+			refused[operation] = true
+			settle(from+n, errTooSlow)
+		}
 	}
 	s.judgeSizes(ctx, topic, large, settle)
 }
@@ -91,6 +97,8 @@ func (s *Sink) judgeSizes(ctx context.Context, topic string, events []oversized,
 }
 
 var errRaised = relay.NotAttempted.Wrap(errors.New("the topic's max.message.bytes was raised just now"))
+
+var errTooSlow = relay.NotAttempted.Wrap(errors.New("the process stood still while it handed over the events of an operation"))
 
 var errBehind = relay.NotAttempted.Wrap(errors.New("an earlier event of the operation was refused"))
 

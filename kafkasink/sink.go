@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"outboxrelay/envelope"
 	"outboxrelay/relay"
 )
@@ -30,6 +32,8 @@ type Config struct {
 	Compression string
 	// MaxInFlight is the most events that are unanswered at once.
 	MaxInFlight int
+
+	hooks []kgo.Hook // of tests, called before the sink's own
 }
 
 // Sink implements [relay.Sink] on Kafka. It is safe for concurrent use.
