@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"outboxrelay/envelope"
 )
 
 // live is how events went while they were written.
@@ -17,44 +19,60 @@ type live struct {
 	memory          float64         // MiB
 }
 
-// latency measures from commit to consumer, for a tenant and for several.
+// tenancy is how many tenants the relay serves, and for how many of them events are written.
+type tenancy struct{ served, active int }
+
+// latency measures from commit to consumer, for a tenant, for several, and for a few among many; and what it costs when
+// nothing is written.
 func latency(ctx context.Context, s *stage) ([]target, error) {
 	t := table{
 		title: fmt.Sprintf("Latency: %d rows/s for %s, from COMMIT's return to the consumer, in ms", s.rate, s.span),
-		head: []string{"tenants", "rows/s", "p50", "p95", "p99", "longest", "relay, cores", "its PostgreSQL sessions, cores",
+		head: []string{"tenants", "active", "rows/s", "p50", "p95", "p99", "longest", "relay, cores", "its PostgreSQL sessions, cores",
 			"peak memory, MiB"},
 	}
-	var p50, p99 float64
-	for _, tenants := range []int{s.tenants, 1} {
+	var p50, p99, manyP99, idle float64
+	for _, of := range []tenancy{{1, 1}, {s.tenants, s.tenants}, {s.crowd, s.crowd / 100}, {s.tenants, 0}, {s.crowd, 0}} {
 		var all []live
 		for run := range s.runs {
-			l, err := s.live(ctx, tenants)
+			l, err := s.live(ctx, of)
 			if err != nil {
-				return nil, fmt.Errorf("%d tenants: %w", tenants, err)
+				return nil, fmt.Errorf("%d tenants: %w", of.served, err)
 			}
-			s.note("latency %d of %d, %d tenants: p50 %s, p99 %s", run+1, s.runs, tenants,
+			s.note("latency %d of %d, %d of %d tenants: p50 %s, p99 %s", run+1, s.runs, of.active, of.served,
 				percentile(l.delays, 50).Round(time.Millisecond), percentile(l.delays, 99).Round(time.Millisecond))
 			all = append(all, l)
 		}
 		at := func(p int) []float64 {
 			return each(all, func(l live) float64 { return milliseconds(percentile(l.delays, p)) })
 		}
-		p50, p99 = max(p50, median(at(50))), max(p99, median(at(99)))
-		t.add(fmt.Sprint(tenants), whole(median(each(all, func(l live) float64 { return l.rate }))),
-			spread(at(50), tenths), spread(at(95), tenths), spread(at(99), tenths), spread(at(100), tenths),
-			hundredths(median(each(all, func(l live) float64 { return l.relay }))),
-			hundredths(median(each(all, func(l live) float64 { return l.sessions }))),
-			spread(each(all, func(l live) float64 { return l.memory }), tenths))
+		relay := median(each(all, func(l live) float64 { return l.relay }))
+		sessions := median(each(all, func(l live) float64 { return l.sessions }))
+		delays := []string{"-", "-", "-", "-"}
+		switch {
+		case of.active == 0:
+			idle = max(idle, relay+sessions)
+		case of.served == s.crowd:
+			manyP99 = median(at(99))
+		default:
+			p50, p99 = max(p50, median(at(50))), max(p99, median(at(99)))
+		}
+		if of.active > 0 {
+			delays = []string{spread(at(50), tenths), spread(at(95), tenths), spread(at(99), tenths), spread(at(100), tenths)}
+		}
+		cells := append([]string{whole(float64(of.served)), whole(float64(of.active)), whole(median(each(all, func(l live) float64 { return l.rate })))}, delays...)
+		t.add(append(cells, hundredths(relay), hundredths(sessions), spread(each(all, func(l live) float64 { return l.memory }), tenths))...)
 	}
 	t.print(s.out)
 	return []target{
 		atMost("commit to consumer, p50, ms", p50, 50, tenths),
 		atMost("commit to consumer, p99, ms", p99, 250, tenths),
+		atMost(fmt.Sprintf("the same with %s tenants, one in a hundred active", whole(float64(s.crowd))), manyP99, 500, tenths),
+		atMost("idle, relay and its sessions together, cores", idle, 0.15, hundredths),
 	}, nil
 }
 
 // live writes events with the relay and a consumer running.
-func (s *stage) live(ctx context.Context, tenants int) (l live, err error) {
+func (s *stage) live(ctx context.Context, of tenancy) (l live, err error) {
 	d, err := s.newDatabase(ctx, variants[0])
 	if err != nil {
 		return l, err
@@ -63,7 +81,7 @@ func (s *stage) live(ctx context.Context, tenants int) (l live, err error) {
 	if err != nil {
 		return l, err
 	}
-	r, err := s.startRelay(d, t, scopes(tenants))
+	r, err := s.startRelay(d, t, scopes(of.served))
 	if err != nil {
 		return l, err
 	}
@@ -71,7 +89,7 @@ func (s *stage) live(ctx context.Context, tenants int) (l live, err error) {
 	if err := r.awaitReady(ctx); err != nil {
 		return l, err
 	}
-	if err := r.watched(ctx, func(ctx context.Context) error { return l.measure(ctx, d, t, r, tenants) }); err != nil {
+	if err := r.watched(ctx, func(ctx context.Context) error { return l.measure(ctx, d, t, r, scopes(of.active)) }); err != nil {
 		return l, err
 	}
 	if err := r.stop(); err != nil {
@@ -83,8 +101,8 @@ func (s *stage) live(ctx context.Context, tenants int) (l live, err error) {
 	return l, t.drop(ctx)
 }
 
-// measure writes for a while to warm everything up, then for the measurement.
-func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess, tenants int) error {
+// measure writes for some tenants for a while to warm everything up, and then for the measurement.
+func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess, tenants []envelope.Scope) error {
 	c, err := t.newConsumer(ctx)
 	if err != nil {
 		return err
@@ -95,7 +113,7 @@ func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess
 		return err
 	}
 	defer pool.Close()
-	w := &writer{pool: pool, tenants: scopes(tenants), rate: d.stage.rate, commits: map[string]time.Time{}}
+	w := &writer{pool: pool, tenants: tenants, rate: d.stage.rate, commits: map[string]time.Time{}}
 	if err := w.write(ctx, d.stage.warmUp); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type sizes struct {
 	batches   int // claims that make one measurement
 	warmUps   int // measurements before those that count
 
+	crowd        int // tenants where there are very many
 	rate         int // rows a second that are written
 	warmUp, span time.Duration
 }
@@ -26,14 +27,14 @@ var full = sizes{
 	runs:    3,
 	tenants: 10, operations: 6667, oneByOne: 3000,
 	few: 3334, many: 333_334, batches: 5, warmUps: 10,
-	rate: 500, warmUp: 3 * time.Second, span: 20 * time.Second,
+	crowd: 10_000, rate: 500, warmUp: 3 * time.Second, span: 20 * time.Second,
 }
 
 var small = sizes{
 	quick: true, runs: 1,
 	tenants: 10, operations: 400, oneByOne: 200,
 	few: 1000, many: 5000, batches: 2, warmUps: 1,
-	rate: 200, warmUp: 500 * time.Millisecond, span: 2 * time.Second,
+	crowd: 500, rate: 200, warmUp: 500 * time.Millisecond, span: 2 * time.Second,
 }
 
 // backlog is how many rows are drained.

@@ -25,14 +25,23 @@ type writer struct {
 	commits map[string]time.Time // by event id: when COMMIT had returned
 }
 
-// write writes for some time. It keeps to the clock: who is late goes on without a pause.
+// write writes for some time, for the tenants in turn. It keeps to the clock: who is late goes on without a pause. Without
+// tenants it lets the time pass.
 func (w *writer) write(ctx context.Context, span time.Duration) error {
+	if len(w.tenants) == 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(span):
+			return nil
+		}
+	}
 	start := time.Now()
 	period := lanes * time.Second / time.Duration(w.rate)
 	failures := make(chan error, lanes)
 	for lane := range lanes {
 		first := start.Add(period * time.Duration(lane) / lanes)
-		go func() { failures <- w.lane(ctx, w.tenants[lane%len(w.tenants)], first, period, start.Add(span)) }()
+		go func() { failures <- w.lane(ctx, lane, first, period, start.Add(span)) }()
 	}
 	var failure error
 	for range lanes {
@@ -43,8 +52,10 @@ func (w *writer) write(ctx context.Context, span time.Duration) error {
 	return failure
 }
 
-func (w *writer) lane(ctx context.Context, tenant envelope.Scope, next time.Time, period time.Duration, end time.Time) error {
+// lane writes for each of its tenants in turn: every twentieth.
+func (w *writer) lane(ctx context.Context, lane int, next time.Time, period time.Duration, end time.Time) error {
 	var operation uuid.UUID
+	turn := lane
 	for version := 1; next.Before(end); next = next.Add(period) {
 		timer := time.NewTimer(time.Until(next))
 		select {
@@ -54,6 +65,7 @@ func (w *writer) lane(ctx context.Context, tenant envelope.Scope, next time.Time
 		case <-timer.C:
 		}
 		var err error
+		tenant := w.tenants[turn%len(w.tenants)]
 		if version == 1 {
 			operation, err = application.Admit(ctx, w.pool, tenant)
 		} else {
@@ -63,7 +75,9 @@ func (w *writer) lane(ctx context.Context, tenant envelope.Scope, next time.Time
 			return err
 		}
 		w.committed(operation, version)
-		version = version%versions + 1
+		if version = version%versions + 1; version == 1 {
+			turn += lanes
+		}
 	}
 	return nil
 }

@@ -14,26 +14,74 @@ import (
 )
 
 // TestIdle: an idle relay asks for each scope once in a poll interval, whatever number
-// of workers it has, and a relay without scopes asks for nothing.
+// of workers it has; for many scopes it asks at once. One without scopes asks for nothing.
 func TestIdle(t *testing.T) {
 	for _, workers := range []int{1, 8} {
-		for _, scopes := range []int{0, 1, 5} {
-			t.Run(fmt.Sprintf("%d workers, %d scopes", workers, scopes), func(t *testing.T) {
+		for _, c := range []struct{ scopes, claims, looks int }{{0, 0, 0}, {1, 1, 0}, {3, 3, 0}, {5, 0, 1}, {200, 0, 1}, {1500, 0, 2}} {
+			t.Run(fmt.Sprintf("%d workers, %d scopes", workers, c.scopes), func(t *testing.T) {
 				bubble(t, func(f *fixture) {
 					f.config.Workers = workers
 					f.make()
-					stop := f.start(f.scopes(scopes)...)
-					const span = 10 * time.Minute
+					var looks atomic.Int64
+					f.store.SetFault(func(_ context.Context, call relaytest.Call, done bool) error {
+						if call.Looked != nil && done {
+							looks.Add(1)
+						}
+						return nil
+					})
+					stop := f.start(f.scopes(c.scopes)...)
+					const span = time.Minute
 					time.Sleep(span)
-					most := scopes * (int(span/relay.DefaultPollInterval) + 10)
-					if n := f.claims(); n > most || n < most-10*scopes {
-						t.Errorf("%d claims in %s, want about %d", n, span, most)
+					polls := int(span / relay.DefaultPollInterval)
+					if n := f.claims(); n > c.claims*(polls+10) || n < c.claims*polls {
+						t.Errorf("%d claims in %s, want about %d", n, span, c.claims*polls)
+					}
+					if n := int(looks.Load()); n > c.looks*(polls+10) || n < c.looks*polls {
+						t.Errorf("%d looks in %s, want about %d", n, span, c.looks*polls)
 					}
 					stop()
 				})
 			})
 		}
 	}
+}
+
+// TestManyScopes: among very many idle scopes, events of a few get through soon.
+func TestManyScopes(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(2500)
+		stop := f.start(scopes...)
+		time.Sleep(5 * time.Second)
+		begin := time.Now()
+		some := []envelope.Scope{scopes[0], scopes[999], scopes[1000], scopes[2499]}
+		for _, scope := range some {
+			f.operation(scope, 3)
+		}
+		f.await("they are exported", f.drained(some...))
+		if took := time.Since(begin); took > relay.DefaultPollInterval+10*time.Millisecond {
+			t.Errorf("it took %s, want %s at most", took, relay.DefaultPollInterval)
+		}
+		stop()
+	})
+}
+
+// TestLookFails: if scopes can't be looked at together, each is claimed from all the same.
+func TestLookFails(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(50)
+		for _, scope := range scopes[:10] {
+			f.operation(scope, 2)
+		}
+		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
+			if call.Looked != nil {
+				return errors.New("one of them can't be looked at")
+			}
+			return nil
+		})
+		stop := f.start(scopes...)
+		f.await("all are exported", f.drained(scopes...))
+		stop()
+	})
 }
 
 // TestNewRowsAreFoundSoon: a row that comes to an idle scope waits a poll interval at most.

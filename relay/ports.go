@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,6 +75,9 @@ type Request struct {
 // them held it alone. A claim that puts one mark more on it does not read its payload.
 const MostMarks = 5
 
+// Never is longer than any wait.
+const Never = time.Duration(math.MaxInt64)
+
 // Store is where outbox rows are claimed and settled. Implementations are safe for
 // concurrent use. Every call is bounded by a time-out of its own besides ctx.
 type Store interface {
@@ -83,6 +87,12 @@ type Store interface {
 	// and say that there are more. After an error the rows are either free or come back
 	// when the lease ends. The rows belong to the caller.
 	Claim(ctx context.Context, req Request) (Claim, error)
+
+	// Due looks at several scopes, one after the other in one round trip, and says for each,
+	// in the same order, how long it is until its first row comes due that nobody holds and
+	// that isn't parked: 0 or less if there is such a row, [Never] if there is none. It is a
+	// hint for when to claim: that row may stand behind another, or be of another namespace.
+	Due(ctx context.Context, scopes []envelope.Scope) ([]time.Duration, error)
 
 	// Settle writes verdicts on rows of the claim, all in one transaction, and says for
 	// each, in the same order, what became of it. Rows without a verdict stay as they

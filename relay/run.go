@@ -37,27 +37,59 @@ func (r *Relay) Run(ctx context.Context) error {
 
 var errGraceOver = errors.New("the grace period is over")
 
-// work makes claims and delivers them, one after the other, until ctx ends. Claims and
-// deliveries run under inFlight: cutting them short would leave rows claimed.
+// work looks for what is due, claims it and delivers it, one after the other, until ctx
+// ends. Claims and deliveries run under inFlight: cutting them short would leave rows
+// claimed.
 func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 	for {
 		r.pulse.idle(worker)
-		turn, ok := r.scheduler.next(ctx)
+		turns, ok := r.scheduler.next(ctx)
 		if !ok {
 			return
 		}
 		leave, ok := r.database.enter(ctx)
 		if !ok {
-			r.scheduler.later(turn, 0)
+			r.giveBack(turns)
 			return
 		}
 		r.pulse.busy(worker)
-		claim, ok := r.take(inFlight, turn)
+		if len(turns) > 1 {
+			r.look(ctx, turns)
+			leave()
+			continue
+		}
+		claim, ok := r.take(inFlight, turns[0])
 		leave()
 		if ok && len(claim.Rows) > 0 {
 			through := r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
 			r.scheduler.delivered(claim.Scope, through, r.policy.jitter)
 		}
+	}
+}
+
+// look finds out which of some scopes have rows that are due, and gives their turns back.
+func (r *Relay) look(ctx context.Context, turns []*turn) {
+	scopes := make([]envelope.Scope, len(turns))
+	for i, t := range turns {
+		scopes[i] = t.scope
+	}
+	due, err := r.store.Due(ctx, scopes)
+	switch {
+	case ctx.Err() != nil:
+		r.giveBack(turns)
+	case err != nil:
+		r.failed(scopes[0], err)
+		r.scheduler.unseen(turns)
+	default:
+		r.database.worked()
+		r.scheduler.looked(turns, due)
+	}
+}
+
+// giveBack gives turns back unused.
+func (r *Relay) giveBack(turns []*turn) {
+	for _, t := range turns {
+		r.scheduler.later(t, 0)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,13 +32,22 @@ const (
 	pausePerTopic = 5 * time.Millisecond
 
 	longestProbe = 30 * time.Second // after this the next probe is made
+
+	// Scopes of which nothing could be claimed are looked at together, if there are so
+	// many of them: so few cost as much to look at as to claim from.
+	fewestLooked = 4
+	mostLooked   = 1000
+	lookAhead    = 8 // those too whose wait is over but for this fraction
 )
 
 // scheduler decides which scope is claimed next. Scopes wait in the order in which
 // they come due, so one with much work goes behind all others that are due after
 // each of its claims, and whatever capacity those leave is its own.
 //
-// A scope is out of the queue from next until one of the put calls: a relay makes
+// Scopes whose last claim took nothing are idle. They wait apart, and are looked at
+// together before anything is claimed of them, so that ten thousand of them cost little.
+//
+// A scope is out of its queue from next until one of the put calls: a relay makes
 // one claim of a scope at a time, while former claims of it are still being
 // published and settled.
 type scheduler struct {
@@ -49,8 +57,10 @@ type scheduler struct {
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
-	trouble int // how many of the topics have troubles
-	queue   turnQueue
+	trouble int       // how many of the topics have troubles
+	looks   int       // how many scopes are looked at together at most
+	queue   turnQueue // to be claimed of
+	idle    turnQueue // to be looked at
 	seq     uint64
 	changed chan struct{} // closed and replaced when the queue's head may be due earlier
 }
@@ -59,10 +69,13 @@ type scheduler struct {
 type turn struct {
 	scope envelope.Scope
 	wait  time.Duration // the last idle wait; whoever took the turn out has it alone
+	idle  bool          // likewise: its last claim took nothing
 
 	// Guarded by scheduler.mu.
 	due     time.Time
-	seq     uint64 // first come, first served among equal due times
+	seq     uint64     // first come, first served among equal due times
+	in      *turnQueue // nil while it is taken out
+	index   int        // there
 	removed bool
 
 	topic *topic
@@ -78,7 +91,7 @@ type topic struct {
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
 func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string) *scheduler {
-	return &scheduler{poll: poll, topic: topicOf, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
+	return &scheduler{poll: poll, topic: topicOf, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
 }
 
 // set replaces the scopes that are served. New ones are due at once; one that is
@@ -94,7 +107,7 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 		}
 		t, ok := s.scopes[scope]
 		if !ok {
-			t = &turn{scope: scope}
+			t = &turn{scope: scope, idle: true}
 			s.enqueue(t, time.Now())
 		}
 		keep[scope] = t
@@ -118,40 +131,114 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 	s.scopes, s.topics = keep, topics
 }
 
-// next waits for a scope to come due and takes it out of the queue; ok is false when
-// ctx ended first. The caller gives the turn back with claimed, empty or later.
-func (s *scheduler) next(ctx context.Context) (t *turn, ok bool) {
+// next waits for scopes to come due and takes them out of their queue: one to be claimed
+// of, or several to be looked at. ok is false when ctx ended first. The caller gives one
+// back with claimed, failed or later, and several with looked or unseen.
+func (s *scheduler) next(ctx context.Context) (turns []*turn, ok bool) {
 	for ctx.Err() == nil {
-		t, wait, changed := s.take()
-		if t != nil {
-			return t, true
+		turns, wait, changed := s.take()
+		if turns != nil {
+			return turns, true
 		}
 		sleep(ctx, wait, changed)
 	}
 	return nil, false
 }
 
-// take gives the first scope that is due, else how long until the first one is.
-func (s *scheduler) take() (t *turn, wait time.Duration, changed <-chan struct{}) {
+// take gives what is due first, else how long until something is.
+func (s *scheduler) take() (turns []*turn, wait time.Duration, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.queue.Len() > 0 {
-		first := s.queue[0]
-		if first.removed {
-			heap.Pop(&s.queue)
-			continue
+	for {
+		queue, ok := s.first()
+		if !ok {
+			return nil, time.Hour, s.changed
 		}
-		if wait = time.Until(first.due); wait > 0 {
+		if wait = time.Until((*queue)[0].due); wait > 0 {
 			return nil, wait, s.changed
 		}
-		heap.Pop(&s.queue)
+		if queue == &s.idle {
+			if turns = s.group(); turns != nil {
+				return turns, 0, nil
+			}
+		}
+		first := heap.Pop(queue).(*turn)
 		if left := time.Until(first.topic.paused); left > 0 {
 			s.enqueue(first, time.Now().Add(min(left, notReadyWait)))
 			continue
 		}
-		return first, 0, nil
+		return []*turn{first}, 0, nil
 	}
-	return nil, time.Hour, s.changed
+}
+
+// first is the queue whose head comes first; ok is false if both are empty. The caller
+// holds mu.
+func (s *scheduler) first() (queue *turnQueue, ok bool) {
+	for _, q := range []*turnQueue{&s.queue, &s.idle} {
+		for q.Len() > 0 && (*q)[0].removed {
+			heap.Pop(q)
+		}
+		if q.Len() > 0 && (!ok || (*q)[0].before((*queue)[0])) {
+			queue, ok = q, true
+		}
+	}
+	return queue, ok
+}
+
+// group takes out idle turns that are due, or nearly so, to be looked at together; nil if
+// they are too few. The caller holds mu.
+func (s *scheduler) group() (turns []*turn) {
+	if s.looks < fewestLooked {
+		s.looks = max(1, 2*s.looks)
+		return nil
+	}
+	now := time.Now()
+	var early []*turn
+	for s.idle.Len() > 0 && len(turns) < s.looks && !s.idle[0].due.After(now.Add(s.poll/lookAhead)) {
+		switch t := heap.Pop(&s.idle).(*turn); {
+		case t.removed:
+		case t.due.After(now.Add(t.wait / lookAhead)):
+			early = append(early, t)
+		default:
+			turns = append(turns, t)
+		}
+	}
+	if len(turns) < fewestLooked {
+		early, turns = append(early, turns...), nil
+	}
+	for _, t := range early {
+		heap.Push(&s.idle, t)
+	}
+	return turns
+}
+
+// looked gives turns back after a look, which says how long it is for each until its
+// first row is due. Those with such a row are to be claimed of.
+func (s *scheduler) looked(turns []*turn, due []time.Duration) {
+	s.mu.Lock()
+	s.looks = min(2*s.looks, mostLooked)
+	s.mu.Unlock()
+	for i, t := range turns {
+		if due[i] <= 0 {
+			t.idle = false
+			s.put(t, 0)
+			continue
+		}
+		t.wait = min(max(t.wait*3/2, firstIdleWait), s.poll)
+		s.put(t, min(t.wait, due[i]))
+	}
+}
+
+// unseen gives turns back after a look that failed. Then fewer are looked at together, and
+// in the end each is claimed of by itself: one whose rows can't be looked at in time does
+// not hide those of others.
+func (s *scheduler) unseen(turns []*turn) {
+	s.mu.Lock()
+	s.looks = len(turns) / 10
+	s.mu.Unlock()
+	for _, t := range turns {
+		s.put(t, firstDatabaseWait)
+	}
 }
 
 // rows is how many rows the next claim of a scope asks for: one, as a probe, while
@@ -176,6 +263,7 @@ func (s *scheduler) rows(t *turn, most int) int {
 func (s *scheduler) failed(t *turn, rows int) {
 	s.mu.Lock()
 	t.most = max(1, rows/10)
+	t.idle = false
 	t.probed()
 	s.mu.Unlock()
 	s.put(t, firstDatabaseWait)
@@ -183,8 +271,8 @@ func (s *scheduler) failed(t *turn, rows int) {
 
 // wake changes when a turn that waits in the queue is due. The caller holds mu.
 func (s *scheduler) wake(t *turn, due time.Time) {
-	if i := slices.Index(s.queue, t); i >= 0 {
-		heap.Remove(&s.queue, i)
+	if t.in != nil {
+		heap.Remove(t.in, t.index)
 		s.enqueue(t, due)
 	}
 }
@@ -245,7 +333,8 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		t.probed()
 	}
 	s.mu.Unlock()
-	if len(c.Rows) > 0 || c.More {
+	t.idle = len(c.Rows) == 0 && !c.More
+	if !t.idle {
 		t.wait = 0
 		s.put(t, 0)
 		return
@@ -270,8 +359,12 @@ func (s *scheduler) put(t *turn, wait time.Duration) {
 func (s *scheduler) enqueue(t *turn, due time.Time) {
 	s.seq++
 	t.due, t.seq = due, s.seq
-	heap.Push(&s.queue, t)
-	if s.queue[0] == t {
+	queue := &s.queue
+	if t.idle {
+		queue = &s.idle
+	}
+	heap.Push(queue, t)
+	if t.index == 0 {
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
@@ -284,24 +377,34 @@ func (s *scheduler) size() int {
 	return len(s.scopes)
 }
 
-// turnQueue is a container/heap of turns, the earliest due first.
+// turnQueue is a container/heap of turns, the earliest due first. They know where they are.
 type turnQueue []*turn
 
-func (q turnQueue) Len() int { return len(q) }
-func (q turnQueue) Less(i, j int) bool {
-	if q[i].due.Equal(q[j].due) {
-		return q[i].seq < q[j].seq
+func (t *turn) before(other *turn) bool {
+	if t.due.Equal(other.due) {
+		return t.seq < other.seq
 	}
-	return q[i].due.Before(q[j].due)
+	return t.due.Before(other.due)
 }
-func (q turnQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *turnQueue) Push(x any)   { *q = append(*q, x.(*turn)) }
+
+func (q turnQueue) Len() int           { return len(q) }
+func (q turnQueue) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q turnQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+func (q *turnQueue) Push(x any) {
+	t := x.(*turn)
+	t.in, t.index = q, len(*q)
+	*q = append(*q, t)
+}
 func (q *turnQueue) Pop() any {
 	old := *q
 	last := len(old) - 1
 	t := old[last]
 	old[last] = nil
 	*q = old[:last]
+	t.in = nil
 	return t
 }
 

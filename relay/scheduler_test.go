@@ -27,16 +27,21 @@ func testScope(t *testing.T, id string) envelope.Scope {
 	return scope
 }
 
-// mustNext takes the next turn.
+// mustNext takes the next turn. When several scopes are to be looked at, all have something due.
 func mustNext(t *testing.T, s *scheduler) *turn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 	defer cancel()
-	turn, ok := s.next(ctx)
-	if !ok {
-		t.Fatal("no turn in 1,000 hours")
+	for {
+		turns, ok := s.next(ctx)
+		if !ok {
+			t.Fatal("no turn in 1,000 hours")
+		}
+		if len(turns) == 1 {
+			return turns[0]
+		}
+		s.looked(turns, make([]time.Duration, len(turns)))
 	}
-	return turn
 }
 
 // nothingDue checks that no turn comes within a time.
@@ -44,8 +49,8 @@ func nothingDue(t *testing.T, s *scheduler, within time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	if turn, ok := s.next(ctx); ok {
-		t.Fatalf("%s has a turn, want none", turn.scope)
+	if turns, ok := s.next(ctx); ok {
+		t.Fatalf("%s has a turn, want none", turns[0].scope)
 	}
 }
 

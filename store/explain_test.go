@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"outboxrelay/envelope"
 	"outboxrelay/relay"
 )
 
@@ -26,17 +27,22 @@ type node struct {
 // explain runs the claim of a request in a transaction that is rolled back.
 func (f *fixture) explain(t testing.TB, req relay.Request) node {
 	t.Helper()
-	tx := f.frame(t, req.Scope)
-	var text []byte
-	err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+f.ClaimText(req, f.indexed), claimArguments(req)...).Scan(&text)
-	if err != nil {
-		t.Fatal(err)
+	return f.explainText(t, req.Scope, f.ClaimText(req, f.indexed), claimArguments(req))
+}
+
+// explainText runs a statement in a transaction of a scope that is rolled back.
+func (f *fixture) explainText(t testing.TB, scope envelope.Scope, text string, args []any) node {
+	t.Helper()
+	tx := f.frame(t, scope)
+	var answer []byte
+	if err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+text, args...).Scan(&answer); err != nil {
+		t.Fatalf("%v in %s", err, text)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var plans []struct{ Plan node }
-	if err := json.Unmarshal(text, &plans); err != nil {
+	if err := json.Unmarshal(answer, &plans); err != nil {
 		t.Fatal(err)
 	}
 	return plans[0].Plan

@@ -21,3 +21,6 @@ func (s *Store) Frame() string { return s.sql.frame }
 
 // ClaimText is the claim statement.
 func (s *Store) ClaimText(req relay.Request, indexed bool) string { return s.claimText(req, indexed) }
+
+// DueText is the look at several scopes.
+func (s *Store) DueText() string { return s.sql.due }

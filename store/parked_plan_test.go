@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +49,7 @@ func (f *fixture) checkParkedPlans(t *testing.T, statistics string) {
 		"behind":       {heads, operations},
 	} {
 		verb, _, _ := strings.Cut(name, " ")
-		plan := f.explainParked(t, f.ParkedTexts(f.indexed)[verb], append([]any{scope.Stored()}, args...))
+		plan := f.explainText(t, scope, f.ParkedTexts(f.indexed)[verb], append([]any{scope.Stored()}, args...))
 		for _, step := range plan.all() {
 			if step.Relation == "" || step.Type == "ModifyTable" {
 				continue
@@ -65,22 +64,4 @@ func (f *fixture) checkParkedPlans(t *testing.T, statistics string) {
 		}
 	}
 	f.exec(t, `update aksara_operation_outbox set exported_at = clock_timestamp() where exported_at is null`)
-}
-
-// explainParked runs a statement in a transaction that is rolled back.
-func (f *fixture) explainParked(t *testing.T, text string, args []any) node {
-	t.Helper()
-	tx := f.frame(t, tenant(t, "acme"))
-	var answer []byte
-	if err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+text, args...).Scan(&answer); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan node }
-	if err := json.Unmarshal(answer, &plans); err != nil {
-		t.Fatal(err)
-	}
-	return plans[0].Plan
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"outboxrelay/envelope"
 	"outboxrelay/relay"
 )
 
@@ -177,4 +178,28 @@ func (r *Stored) claim(req relay.Request, now time.Time) relay.Row {
 		ID: r.ID, OperationID: r.Operation, CreatedAt: r.Created, Type: r.Type,
 		Payload: slices.Clone(r.Payload), Bytes: int64(len(r.Payload)), Attempts: r.Attempts, Expired: expired,
 	}
+}
+
+// Due implements [relay.Store].
+func (s *Store) Due(ctx context.Context, scopes []envelope.Scope) ([]time.Duration, error) {
+	due := make([]time.Duration, len(scopes))
+	err := s.call(ctx, Call{Looked: scopes}, func() {
+		now := s.now()
+		earliest := map[envelope.Scope]time.Duration{}
+		for _, r := range s.rows {
+			if r.Exported || r.Parked || r.Expires.After(now) {
+				continue
+			}
+			if was, ok := earliest[r.Scope]; !ok || r.Due.Sub(now) < was {
+				earliest[r.Scope] = r.Due.Sub(now)
+			}
+		}
+		for i, scope := range scopes {
+			var ok bool
+			if due[i], ok = earliest[scope]; !ok {
+				due[i] = relay.Never
+			}
+		}
+	})
+	return due, err
 }

@@ -61,6 +61,8 @@ func ExerciseStore(t *testing.T, open func(t *testing.T) Outbox) {
 		"settle/after a take-over, failed":          settleLostFailure,
 		"settle/after a take-over, delivered":       settleLostSuccess,
 		"settle/after somebody else's export":       settleExportedByOther,
+		"due/first rows of several scopes":          dueOfSeveral,
+		"due/ended context":                         dueEnded,
 		"renew/a new lease":                         renewLease,
 		"renew/what is lost":                        renewLost,
 		"concurrent/each row is in one claim alone": concurrentClaims,

@@ -58,13 +58,14 @@ var _ Outbox = (*Store)(nil)
 type Call struct {
 	Scope    envelope.Scope
 	Token    string
-	Rows     int             // that a claim asks for at most
-	Verdicts []relay.Verdict // of a settlement
-	Renewed  []int64         // the rows of a renewal
+	Rows     int              // that a claim asks for at most
+	Verdicts []relay.Verdict  // of a settlement
+	Renewed  []int64          // the rows of a renewal
+	Looked   []envelope.Scope // of a look at several, which has no Scope
 }
 
-// IsClaim tells claims from settlements and renewals.
-func (c Call) IsClaim() bool { return c.Verdicts == nil && c.Renewed == nil }
+// IsClaim tells claims from settlements, renewals and looks.
+func (c Call) IsClaim() bool { return c.Verdicts == nil && c.Renewed == nil && c.Looked == nil }
 
 // Fault looks at each call twice: before it takes effect, and when it has (done). The
 // call ends with the error that Fault returns. An error before means that nothing
