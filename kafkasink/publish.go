@@ -123,7 +123,6 @@ func record(topic string, r envelope.Record) *kgo.Record {
 }
 
 func (s *Sink) begin(topic string, events int) *send {
-	s.unanswered.Add(int64(events))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	this := &send{client: s.client, topic: topic, begun: time.Now()}
@@ -133,7 +132,6 @@ func (s *Sink) begin(topic string, events int) *send {
 }
 
 func (s *Sink) end(this *send) {
-	s.unanswered.Add(-1)
 	if this.open.Add(-1) > 0 {
 		return
 	}
@@ -143,15 +141,15 @@ func (s *Sink) end(this *send) {
 	s.answered.Broadcast()
 }
 
-// waiting is for how long the oldest unanswered one of some sends has waited. which is
-// called with s.mu held.
-func (s *Sink) waiting(which func(*send) bool) (longest time.Duration) {
+// waiting is for how long the oldest unanswered one of some sends has waited, and how many
+// events of them are unanswered. which is called with s.mu held.
+func (s *Sink) waiting(which func(*send) bool) (longest time.Duration, events int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.sends {
 		if which(w) {
-			longest = max(longest, time.Since(w.begun))
+			longest, events = max(longest, time.Since(w.begun)), events+w.open.Load()
 		}
 	}
-	return longest
+	return longest, events
 }

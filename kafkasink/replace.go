@@ -22,7 +22,7 @@ func (s *Sink) replaceStuck(ctx context.Context) {
 			return
 		case <-time.After(s.pace.stuckLook):
 		}
-		if s.waiting(func(w *send) bool { return w.client == s.client }) > s.pace.stuck {
+		if since, _ := s.waiting(func(w *send) bool { return w.client == s.client }); since > s.pace.stuck {
 			s.replace(ctx)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +29,7 @@ type Config struct {
 	DeliveryTimeout time.Duration
 	// Compression is none, gzip, snappy, lz4 or zstd.
 	Compression string
-	// MaxInFlight is the most events that are unanswered at once.
+	// MaxInFlight is how many events of a topic may be unanswered when more are sent.
 	MaxInFlight int
 
 	hooks []kgo.Hook // of tests, called before the sink's own
@@ -43,8 +42,6 @@ type Sink struct {
 	topics *topics
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
-
-	unanswered atomic.Int64 // events
 
 	mu       sync.Mutex
 	client   *client
@@ -105,11 +102,12 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 	if err := s.topics.ready(topic); err != nil {
 		return err
 	}
-	if since := s.waiting(func(w *send) bool { return w.topic == topic }); since > s.cfg.DeliveryTimeout {
+	since, events := s.waiting(func(w *send) bool { return w.topic == topic })
+	if since > s.cfg.DeliveryTimeout {
 		return fmt.Errorf("topic %q: events that were sent have had no answer for %s", topic, since.Round(time.Second))
 	}
-	if s.unanswered.Load() > int64(s.cfg.MaxInFlight) {
-		return fmt.Errorf("%d events are unanswered already", s.unanswered.Load())
+	if events > int64(s.cfg.MaxInFlight) {
+		return fmt.Errorf("topic %q: %d events are unanswered already", topic, events)
 	}
 	return nil
 }

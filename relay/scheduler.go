@@ -32,6 +32,17 @@ const (
 	pausePerTopic = 5 * time.Millisecond
 
 	longestProbe = 30 * time.Second // after this the next probe is made
+	// Each probe that fails is followed by one of twice as many rows, up to mostProbed: one
+	// row says little if only its partition is in trouble.
+	//
+	// A probe may take a worker for as long as the delivery time-out, so that only so many
+	// topics are probed at a time.
+	probesAtOnce = 2
+	// In these moments after a pause others have the turn to probe, not the scope whose
+	// events did not get through.
+	othersFirst = 10 * time.Millisecond
+	// What finds that many topics being probed waits so long.
+	probesWait = 100 * time.Millisecond
 
 	// Scopes of which nothing could be claimed are looked at together, if there are so
 	// many of them: so few cost as much to look at as to claim from.
@@ -58,6 +69,7 @@ type scheduler struct {
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
 	trouble int       // how many of the topics have troubles
+	probes  int       // how many of them are being probed
 	looks   int       // how many scopes are looked at together at most
 	queue   turnQueue // to be claimed of
 	idle    turnQueue // to be looked at
@@ -117,10 +129,13 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 		}
 		t.topic = topics[name]
 	}
-	s.trouble = 0
+	s.trouble, s.probes = 0, 0
 	for _, topic := range topics {
 		if topic.troubles > 0 {
 			s.trouble++
+		}
+		if topic.prober != nil {
+			s.probes++
 		}
 	}
 	for scope, t := range s.scopes {
@@ -163,12 +178,23 @@ func (s *scheduler) take() (turns []*turn, wait time.Duration, changed <-chan st
 			}
 		}
 		first := heap.Pop(queue).(*turn)
-		if left := time.Until(first.topic.paused); left > 0 {
-			s.enqueue(first, time.Now().Add(min(left, notReadyWait)))
+		if wait := s.closed(first.topic); wait > 0 {
+			s.enqueue(first, time.Now().Add(min(wait, notReadyWait)))
 			continue
 		}
 		return []*turn{first}, 0, nil
 	}
+}
+
+// closed is for how long nothing may be claimed for a topic. The caller holds mu.
+func (s *scheduler) closed(t *topic) time.Duration {
+	if wait := time.Until(t.paused); wait > 0 {
+		return wait
+	}
+	if t.troubles > 0 && t.prober == nil && s.probes >= probesAtOnce {
+		return probesWait
+	}
+	return 0
 }
 
 // first is the queue whose head comes first; ok is false if both are empty. The caller
@@ -241,20 +267,22 @@ func (s *scheduler) unseen(turns []*turn) {
 	}
 }
 
-// rows is how many rows the next claim of a scope asks for: one, as a probe, while
-// nothing of it gets through.
+// rows is how many rows the next claim of a scope asks for: few, as a probe, while nothing
+// of its topic gets through.
 func (s *scheduler) rows(t *turn, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case t.topic.troubles > 0:
-		t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
-		return 1
-	case t.most > 0:
-		return min(t.most, most)
-	default:
+	if t.most > 0 {
+		most = min(t.most, most)
+	}
+	if t.topic.troubles == 0 {
 		return most
 	}
+	if t.topic.prober == nil {
+		s.probes++
+	}
+	t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
+	return min(1<<min(t.topic.troubles-1, 20), mostProbed, most)
 }
 
 // failed gives a turn back after a claim that failed when it asked for so many rows. The
@@ -264,7 +292,7 @@ func (s *scheduler) failed(t *turn, rows int) {
 	s.mu.Lock()
 	t.most = max(1, rows/10)
 	t.idle = false
-	t.probed()
+	s.probed(t)
 	s.mu.Unlock()
 	s.put(t, firstDatabaseWait)
 }
@@ -277,39 +305,55 @@ func (s *scheduler) wake(t *turn, due time.Time) {
 	}
 }
 
-// probed ends a probe that had nothing to send. The caller holds the scheduler's mu.
-func (t *turn) probed() {
+// probed ends a probe that had nothing to send. The caller holds mu.
+func (s *scheduler) probed(t *turn) {
 	if t.topic.prober == t {
-		t.topic.prober, t.topic.paused = nil, time.Time{}
+		s.unprobe(t.topic)
+		t.topic.paused = time.Time{}
 	}
 }
 
-// delivered takes the news of a claim's end. If nothing got through for reasons that
-// lie outside the events, the topic is paused, longer each time, so that a sink that
-// refuses everything is asked seldom and with little, however many scopes wait; the
-// first event that gets through ends that. Claims that were under way together count
-// as one.
+// unprobe makes room for the next probe. The caller holds mu.
+func (s *scheduler) unprobe(t *topic) {
+	if t.prober != nil {
+		t.prober = nil
+		s.probes--
+	}
+}
+
+// delivered takes the news of a claim's end, or of an answer that came after it. If nothing
+// got through for reasons that lie outside the events, the topic is paused, longer each
+// time, so that a sink that refuses everything is asked seldom and with little, however
+// many scopes wait; the first event that gets through ends that. Claims that were under
+// way together count as one.
 func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(time.Duration) time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.scopes[scope]
-	switch {
-	case !ok:
-	case through:
-		if t.topic.troubles > 0 {
-			s.trouble--
-			s.wake(t, time.Now())
+	t := s.topics[s.topic(scope)]
+	if t == nil {
+		return // nothing that is served goes there any more
+	}
+	wake := func(due time.Time) {
+		if turn := s.scopes[scope]; turn != nil {
+			s.wake(turn, due)
 		}
-		*t.topic = topic{}
-	case t.topic.prober != nil || time.Until(t.topic.paused) <= 0:
-		if t.topic.troubles == 0 {
+	}
+	switch {
+	case through && t.troubles > 0:
+		s.trouble--
+		s.unprobe(t)
+		*t = topic{}
+		wake(time.Now())
+	case through:
+	case t.prober != nil || time.Until(t.paused) <= 0:
+		if t.troubles == 0 {
 			s.trouble++
 		}
-		t.topic.troubles++
-		t.topic.prober = nil
+		t.troubles++
+		s.unprobe(t)
 		longest := max(longestPause, time.Duration(s.trouble)*pausePerTopic)
-		t.topic.paused = time.Now().Add(jitter(growing(firstPause, longest, t.topic.troubles)))
-		s.wake(t, t.topic.paused)
+		t.paused = time.Now().Add(jitter(growing(firstPause, longest, t.troubles)))
+		wake(t.paused.Add(othersFirst))
 	}
 }
 
@@ -330,7 +374,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		t.most = 0
 	}
 	if len(c.Rows) == 0 {
-		t.probed()
+		s.probed(t)
 	}
 	s.mu.Unlock()
 	t.idle = len(c.Rows) == 0 && !c.More
