@@ -74,6 +74,7 @@ func tooFewReplicas(s *scene, cluster *kafkatest.Own) {
 // All brokers are down for long, and the relay is stopped, killed and started again and again meanwhile, as an orchestrator
 // does: rows wait with few attempts, none is given up, and the log stays readable.
 func allDown(s *scene, cluster *kafkatest.Own) {
+	other := cluster.Topic(s.T, 3, nil)
 	s.Fill(s.acme, 100, 3)
 	s.run(quickDelivery)
 	s.Drained("true")
@@ -93,8 +94,9 @@ func allDown(s *scene, cluster *kafkatest.Own) {
 	s.unready(broker)
 	s.notParked()
 	start(s.T, cluster, 1, 2, 3)
-	awaitInSync(s, cluster, 2, 3) // then the outage is over
-	s.recoveredWithin(brokerRecovery)
+	awaitInSync(s, cluster, 2, 3)
+	awaitAcks(s, cluster, other, 3) // then the outage is over
+	s.recoveredWithin(allBrokersRecovery)
 	s.deliveredInOrder()
 	// One for the delivery, one for a claim before the outage was known, one for a claim that was made as the brokers came back.
 	s.T.Logf("at most %d attempts", s.Count("select max(export_attempts) from aksara_operation_outbox"))

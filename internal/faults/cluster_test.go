@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/internal/relayproc"
@@ -34,6 +36,22 @@ func awaitInSync(s *scene, cluster *kafkatest.Own, least, most int) {
 		}
 		return err
 	})
+}
+
+// awaitAcks waits until a producer that has nothing to do with the relay gets an acknowledgement from each leader of a topic:
+// a cluster that has just started takes its time, also when its replicas are in sync again.
+func awaitAcks(s *scene, cluster *kafkatest.Own, topic string, partitions int) {
+	s.T.Helper()
+	began := time.Now()
+	client := cluster.Client(s.T, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(2*time.Second))
+	relayproc.Until(s.T, "acknowledgements", func() error {
+		var records []*kgo.Record
+		for p := range partitions {
+			records = append(records, &kgo.Record{Topic: topic, Partition: int32(p), Value: []byte("are you there?")})
+		}
+		return client.ProduceSync(s.T.Context(), records...).FirstErr()
+	})
+	s.T.Logf("another producer got its first acknowledgements %s later", time.Since(began).Round(time.Millisecond))
 }
 
 // awaitLeaders waits until each partition is led by another broker than the one that has gone.

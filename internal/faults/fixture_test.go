@@ -47,8 +47,12 @@ func (s *scene) lasts(d time.Duration) {
 const recovery = 15 * time.Second
 
 // brokerRecovery is that for brokers, which take their time themselves: a cluster of three on one machine elects leaders, and
-// catches up, while clients learn of it by asking again.
-const brokerRecovery = 30 * time.Second
+// catches up, while clients learn of it by asking again. allBrokersRecovery is that for a cluster that comes up from nothing: some
+// of its first answers take longer than a client waits for one, which is 10 s.
+const (
+	brokerRecovery     = 30 * time.Second
+	allBrokersRecovery = time.Minute
+)
 
 // shortLease is for tests in which a claim may be orphaned. It is longer than their faults last: a delivered row that can't
 // be marked before its lease ends comes twice, and rightly so.
