@@ -23,27 +23,6 @@ const (
 	// to this many rows; then as many as usual are asked for.
 	mostProbed = 500
 
-	// A topic to which no event gets through is paused for growing waits. Its scopes are
-	// looked at again no later than notReadyWait after that is over. Each topic in such
-	// trouble makes the longest wait longer, so that all together are probed at most some
-	// 200 times a second.
-	firstPause    = time.Second
-	longestPause  = 10 * time.Second
-	pausePerTopic = 5 * time.Millisecond
-
-	longestProbe = 30 * time.Second // after this the next probe is made
-	// Each probe that fails is followed by one of twice as many rows, up to mostProbed: one
-	// row says little if only its partition is in trouble.
-	//
-	// A probe may take a worker for as long as the delivery time-out, so that only so many
-	// topics are probed at a time.
-	probesAtOnce = 2
-	// In these moments after a pause others have the turn to probe, not the scope whose
-	// events did not get through.
-	othersFirst = 10 * time.Millisecond
-	// What finds that many topics being probed waits so long.
-	probesWait = 100 * time.Millisecond
-
 	// Scopes of which nothing could be claimed are looked at together, if there are so
 	// many of them: so few cost as much to look at as to claim from.
 	fewestLooked = 4
@@ -92,13 +71,6 @@ type turn struct {
 
 	topic *topic
 	most  int // rows of the next claim, 0 for as many as usual; see failed
-}
-
-// topic is where the events of one or more scopes go. They share its troubles.
-type topic struct {
-	troubles int       // claims in a row of which nothing got through
-	paused   time.Time // nothing is claimed before
-	prober   *turn     // makes a claim of one row to see whether the trouble is over
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -186,17 +158,6 @@ func (s *scheduler) take() (turns []*turn, wait time.Duration, changed <-chan st
 	}
 }
 
-// closed is for how long nothing may be claimed for a topic. The caller holds mu.
-func (s *scheduler) closed(t *topic) time.Duration {
-	if wait := time.Until(t.paused); wait > 0 {
-		return wait
-	}
-	if t.troubles > 0 && t.prober == nil && s.probes >= probesAtOnce {
-		return probesWait
-	}
-	return 0
-}
-
 // first is the queue whose head comes first; ok is false if both are empty. The caller
 // holds mu.
 func (s *scheduler) first() (queue *turnQueue, ok bool) {
@@ -267,24 +228,6 @@ func (s *scheduler) unseen(turns []*turn) {
 	}
 }
 
-// rows is how many rows the next claim of a scope asks for: few, as a probe, while nothing
-// of its topic gets through.
-func (s *scheduler) rows(t *turn, most int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.most > 0 {
-		most = min(t.most, most)
-	}
-	if t.topic.troubles == 0 {
-		return most
-	}
-	if t.topic.prober == nil {
-		s.probes++
-	}
-	t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
-	return min(1<<min(t.topic.troubles-1, 20), mostProbed, most)
-}
-
 // failed gives a turn back after a claim that failed when it asked for so many rows. The
 // next one asks for fewer: what a database can't do in time for a thousand rows it may
 // do for one, and a row that takes very long is found so and dealt with.
@@ -303,66 +246,6 @@ func (s *scheduler) wake(t *turn, due time.Time) {
 		heap.Remove(t.in, t.index)
 		s.enqueue(t, due)
 	}
-}
-
-// probed ends a probe that had nothing to send. The caller holds mu.
-func (s *scheduler) probed(t *turn) {
-	if t.topic.prober == t {
-		s.unprobe(t.topic)
-		t.topic.paused = time.Time{}
-	}
-}
-
-// unprobe makes room for the next probe. The caller holds mu.
-func (s *scheduler) unprobe(t *topic) {
-	if t.prober != nil {
-		t.prober = nil
-		s.probes--
-	}
-}
-
-// delivered takes the news of a claim's end, or of an answer that came after it. If nothing
-// got through for reasons that lie outside the events, the topic is paused, longer each
-// time, so that a sink that refuses everything is asked seldom and with little, however
-// many scopes wait; the first event that gets through ends that. Claims that were under
-// way together count as one.
-func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(time.Duration) time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.topics[s.topic(scope)]
-	if t == nil {
-		return // nothing that is served goes there any more
-	}
-	wake := func(due time.Time) {
-		if turn := s.scopes[scope]; turn != nil {
-			s.wake(turn, due)
-		}
-	}
-	switch {
-	case through && t.troubles > 0:
-		s.trouble--
-		s.unprobe(t)
-		*t = topic{}
-		wake(time.Now())
-	case through:
-	case t.prober != nil || time.Until(t.paused) <= 0:
-		if t.troubles == 0 {
-			s.trouble++
-		}
-		t.troubles++
-		s.unprobe(t)
-		longest := max(longestPause, time.Duration(s.trouble)*pausePerTopic)
-		t.paused = time.Now().Add(jitter(growing(firstPause, longest, t.troubles)))
-		wake(t.paused.Add(othersFirst))
-	}
-}
-
-// open tells whether events of a scope may be sent now, and whether it is served at all.
-func (s *scheduler) open(scope envelope.Scope) (open, served bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, served := s.scopes[scope]
-	return served && time.Until(t.topic.paused) <= 0, served
 }
 
 // claimed gives a turn back after a claim, and decides when the scope is looked at

@@ -16,14 +16,14 @@ import (
 // its own, for a failure.
 func TestProducerQuota(t *testing.T) {
 	t.Parallel()
-	const rows, bytesPerSecond, lease = 2400, 100_000, 11 * time.Second
+	const rows, bytesPerSecond, lease = 4800, 100_000, 11 * time.Second
 	s := newScene(t)
 	client := kafkatest.Name("client")
 	s.quota(client, bytesPerSecond)
 	s.Fill(s.acme, rows/3, 3)
 	env := s.Env("acme", map[string]string{
 		"RELAY_CLAIM_LEASE": lease.String(), "RELAY_KAFKA_DELIVERY_TIMEOUT": "2s", "RELAY_KAFKA_CLIENT_ID": client,
-		"RELAY_KAFKA_COMPRESSION": "none", "RELAY_BATCH_ROWS": "200",
+		"RELAY_KAFKA_COMPRESSION": "none", "RELAY_BATCH_ROWS": "20",
 	})
 	began := time.Now()
 	for range 3 {
