@@ -31,7 +31,7 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 			"peak memory, MiB"},
 	}
 	var p50, p99, manyP99, idle float64
-	for _, of := range []tenancy{{1, 1}, {s.tenants, s.tenants}, {s.crowd, s.crowd / 100}, {s.tenants, 0}, {s.crowd, 0}} {
+	for _, of := range []tenancy{{s.tenants, s.tenants}, {1, 1}, {s.crowd, s.crowd / 100}, {s.tenants, 0}, {s.crowd, 0}} {
 		var all []live
 		for run := range s.runs {
 			l, err := s.live(ctx, of)
