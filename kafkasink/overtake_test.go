@@ -1,7 +1,6 @@
 package kafkasink
 
 import (
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,8 +58,6 @@ func TestNothingOvertakesWhatIsRefusedMeanwhile(t *testing.T) {
 			for range events {
 				if err := <-errs; relay.ClassOf(err) == relay.Delivered {
 					t.Error("an event was delivered although its predecessor was refused")
-				} else if err == nil || errors.Is(err, kgo.ErrMaxBuffered) {
-					t.Errorf("answer %v", err)
 				}
 			}
 		})

@@ -143,9 +143,8 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	done := make(chan struct{})
 	r.background.Go(func() {
 		defer close(done)
-		through := r.carry(inFlight, d, func() {})
+		r.carry(inFlight, d, func() {})
 		r.abandoned.outlive(claim.Token)
-		r.scheduler.delivered(scope, through, r.policy.jitter)
 	})
 	for {
 		select {

@@ -24,7 +24,6 @@ type delivery struct {
 	start   time.Time
 	answers *answers
 	known   []error // the answers that were dealt with
-	told    bool    // the scheduler has been told how it went
 
 	survived chan struct{} // closed when the claim's marks have been taken off
 }
@@ -54,23 +53,21 @@ func (d *delivery) suspect() bool {
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
 // settled together if they come within a second, else what is known each second. What
 // has no answer by the delivery time-out is waited for in the background. It calls
-// beat at each step, and reports whether the way to the sink is open: false if no
-// event got through and that was nobody's fault.
-func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) (through bool) {
-	return r.carry(ctx, newDelivery(claim), beat)
+// beat at each step, and tells the scheduler whether events get through.
+func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
+	r.carry(ctx, newDelivery(claim), beat)
 }
 
 // carry is deliver for a delivery that somebody else looks at too.
-func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) (through bool) {
+func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
 	claim := d.claim
 	d.answers = r.publish(ctx, claim, r.background.Go)
 	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
 	r.observer.Published(claim, time.Since(d.start))
-	through = wayIsOpen(d.known)
-	d.told = true
+	r.scheduler.delivered(claim.Scope, wayIsOpen(d.known), r.policy.jitter)
 	if !slices.Contains(d.known, errNoAnswer) {
 		r.observer.Released(claim)
-		return through
+		return
 	}
 	size := int64(leastFollowed)
 	for i := range claim.Rows {
@@ -80,14 +77,13 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) (through bo
 		r.followed.Add(-size)
 		r.follow(ctx, d, beat) // there is so much that this worker has to wait too
 		r.observer.Released(claim)
-		return through
+		return
 	}
 	r.background.Go(func() {
 		defer r.followed.Add(-size)
 		r.follow(ctx, d, func() {})
 		r.observer.Released(claim)
 	})
-	return through
 }
 
 // follow waits for the answers that are still open. The claim is renewed meanwhile, so
@@ -157,22 +153,22 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 
 // settleNew settles the rows that were answered since it was called last.
 func (r *Relay) settleNew(ctx context.Context, d *delivery, beat func()) {
-	now := d.answers.snapshot()
-	if d.told && d.gotThrough(now) {
-		r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
-	}
+	now := r.heard(d)
 	r.settleFaulty(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
 	d.known = now
 }
 
-// gotThrough is true if an event was delivered that had no answer before.
-func (d *delivery) gotThrough(now []error) bool {
+// heard is the answers so far. An event among the new ones that got through, early or late,
+// shows that others can.
+func (r *Relay) heard(d *delivery) []error {
+	now := d.answers.snapshot()
 	for i, err := range now {
-		if isUnknown(d.known[i]) && ClassOf(err) == Delivered {
-			return true
+		if ClassOf(err) == Delivered && (d.known == nil || isUnknown(d.known[i])) {
+			r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
+			break
 		}
 	}
-	return false
+	return now
 }
 
 // markLate waits for what is still open after the lease and marks what turns out to
@@ -184,10 +180,7 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 		case <-d.answers.news:
 		}
 		all = r.wait(ctx, d.answers, settleEvery) // others may follow
-		now := d.answers.snapshot()
-		if d.gotThrough(now) {
-			r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
-		}
+		now := r.heard(d)
 		var late []Verdict
 		for i := range d.claim.Rows {
 			if ClassOf(d.known[i]) == Unknown && ClassOf(now[i]) == Delivered {

@@ -43,9 +43,12 @@ func bubble(t *testing.T, test func(f *fixture)) {
 }
 
 // make makes the relay anew.
-func (f *fixture) make() {
+func (f *fixture) make() { f.Helper(); f.makeFor(f.sink) }
+
+// makeFor is make for another sink than the fixture's own.
+func (f *fixture) makeFor(sink relay.Sink) {
 	f.Helper()
-	r, err := relay.New(f.config, f.store, f.sink, f.tally)
+	r, err := relay.New(f.config, f.store, sink, f.tally)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,3 +1,6 @@
+// Topics to which nothing gets through: how long they are left alone, and what is tried
+// with them. It is the part of the scheduler that all scopes of a topic share.
+
 package relay
 
 import (
@@ -16,6 +19,7 @@ const (
 	pausePerTopic = 5 * time.Millisecond
 
 	longestProbe = 30 * time.Second // after this the next probe is made
+
 	// Each probe that fails is followed by one of twice as many rows, up to mostProbed: one
 	// row says little if only its partition is in trouble.
 	//
@@ -81,7 +85,7 @@ func (s *scheduler) unprobe(t *topic) {
 	}
 }
 
-// delivered takes the news of a claim's end, or of an answer that came after it. If nothing
+// delivered takes the news of a claim's end, or of an answer before or after it. If nothing
 // got through for reasons that lie outside the events, the topic is paused, longer each
 // time, so that a sink that refuses everything is asked seldom and with little, however
 // many scopes wait; the first event that gets through ends that. Claims that were under
@@ -93,19 +97,12 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	if t == nil {
 		return // nothing that is served goes there any more
 	}
-	wake := func(due time.Time) {
-		if turn := s.scopes[scope]; turn != nil {
-			s.wake(turn, due)
-		}
-	}
+	var due time.Time
 	switch {
 	case through && t.troubles > 0:
-		s.trouble--
-		s.unprobe(t)
-		*t = topic{}
-		wake(time.Now())
-	case through:
-	case t.prober != nil || time.Until(t.paused) <= 0:
+		s.forget(t)
+		due = time.Now()
+	case !through && (t.prober != nil || time.Until(t.paused) <= 0):
 		if t.troubles == 0 {
 			s.trouble++
 		}
@@ -113,8 +110,22 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 		s.unprobe(t)
 		longest := max(longestPause, time.Duration(s.trouble)*pausePerTopic)
 		t.paused = time.Now().Add(jitter(growing(firstPause, longest, t.troubles)))
-		wake(t.paused.Add(othersFirst))
+		due = t.paused.Add(othersFirst)
+	default:
+		return
 	}
+	if turn := s.scopes[scope]; turn != nil {
+		s.wake(turn, due)
+	}
+}
+
+// forget ends a topic's troubles. The caller holds mu.
+func (s *scheduler) forget(t *topic) {
+	if t.troubles > 0 {
+		s.trouble--
+	}
+	s.unprobe(t)
+	*t = topic{}
 }
 
 // open tells whether events of a scope may be sent now, and whether it is served at all.

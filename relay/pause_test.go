@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,29 +32,40 @@ func TestPause(t *testing.T) {
 				}
 				var broken atomic.Bool
 				broken.Store(true)
-				var sends, events atomic.Int64
+				var mu sync.Mutex
+				var sends []int // events of each
 				f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
 					if s.Events[0].Scope == good || !broken.Load() {
 						s.Rest(nil)
 						return
 					}
-					sends.Add(1)
-					events.Add(int64(len(s.Events)))
+					mu.Lock()
+					sends = append(sends, len(s.Events))
+					mu.Unlock()
 					s.Rest(class.Wrap(errors.New("topic denied")))
 				}
 				stop := f.start(bad, good)
 				time.Sleep(10 * time.Minute)
 				// Four workers may have sent a batch each before the first answer; then 1 s,
 				// doubled up to 10 s, and 3/4 of that on average.
-				if n := sends.Load(); n > 110 || n < 60 {
+				mu.Lock()
+				sent := slices.Clone(sends)
+				mu.Unlock()
+				if n := len(sent); n > 110 || n < 60 {
 					t.Errorf("%d sends in 10 minutes, want about 80", n)
 				}
-				if n := events.Load(); n > 4*40+110*40 {
-					t.Errorf("%d events were sent, want a batch for each worker, then one event a time", n)
+				first := slices.Index(sent, 1)
+				if first < 1 || first > 4 {
+					t.Fatalf("sends of %d events, want a batch from each worker at most, and then a single event", sent)
+				}
+				for i, n := range sent[first:] {
+					if n > 1<<min(i, 30) {
+						t.Fatalf("sends of %d events after the first ones, want twice as many each time at most", sent[first:])
+					}
 				}
 				for i := range 40 {
-					if row := f.row(bad, i); row.Parked || row.Attempts > 100 {
-						t.Fatalf("%v, want it neither parked nor tried more often than the topic", row)
+					if row := f.row(bad, i); row.Parked || row.Attempts > len(sent) {
+						t.Fatalf("%v, want it not parked, and no attempt that was none", row)
 					}
 				}
 
@@ -129,11 +141,7 @@ func TestPauseOfASharedTopic(t *testing.T) {
 			sends.Add(1)
 			s.Rest(relay.Environment.Wrap(errors.New("not enough replicas")))
 		}
-		r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.relay = r
+		f.makeFor(oneTopic{f.sink})
 		stop := f.start(scopes...)
 		time.Sleep(2 * time.Minute)
 		if n := sends.Load(); n > 30 || n < 12 {
@@ -178,11 +186,7 @@ func TestOneDeadPartition(t *testing.T) {
 					time.Sleep(relay.DefaultDeliveryTimeout)
 					s.Rest(relay.Environment.Wrap(errors.New("records have timed out")))
 				}
-				r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
-				if err != nil {
-					f.Fatal(err)
-				}
-				f.relay = r
+				f.makeFor(oneTopic{f.sink})
 				stop := f.start(scopes...)
 				for n := range 300 {
 					id := uuid.New()
@@ -255,11 +259,7 @@ func TestProberTakenOut(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			s.Rest(nil)
 		}
-		r, err := relay.New(f.config, f.store, oneTopic{f.sink}, f.tally)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.relay = r
+		f.makeFor(oneTopic{f.sink})
 		stop := f.start(a, b)
 		time.Sleep(20 * time.Second)
 		broken.Store(false)

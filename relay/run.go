@@ -61,8 +61,7 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 		claim, ok := r.take(inFlight, turns[0])
 		leave()
 		if ok && len(claim.Rows) > 0 {
-			through := r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
-			r.scheduler.delivered(claim.Scope, through, r.policy.jitter)
+			r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
 		}
 	}
 }

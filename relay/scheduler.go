@@ -101,13 +101,9 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 		}
 		t.topic = topics[name]
 	}
-	s.trouble, s.probes = 0, 0
-	for _, topic := range topics {
-		if topic.troubles > 0 {
-			s.trouble++
-		}
-		if topic.prober != nil {
-			s.probes++
+	for name, topic := range s.topics {
+		if topics[name] == nil {
+			s.forget(topic)
 		}
 	}
 	for scope, t := range s.scopes {

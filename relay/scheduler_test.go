@@ -333,3 +333,38 @@ func TestPauseOfVeryManyTopics(t *testing.T) {
 		}
 	})
 }
+
+// TestProbesAreFewAndNoneIsForgotten: two topics in trouble are probed at a time, and one that is taken out meanwhile makes room.
+func TestProbesAreFewAndNoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		exactly := func(d time.Duration) time.Duration { return d }
+		a, b, c := testScope(t, "a"), testScope(t, "b"), testScope(t, "c")
+		s := newScheduler(time.Second, envelope.Scope.Stored)
+		s.set([]envelope.Scope{a, b, c})
+		for range 3 {
+			turn := mustNext(t, s)
+			s.claimed(turn, foundRows)
+			s.delivered(turn.scope, false, exactly)
+		}
+		for range probesAtOnce {
+			turn := mustNext(t, s)
+			if n := s.rows(turn, 100); n != 1 {
+				t.Errorf("a probe of %d rows, want 1", n)
+			}
+			s.claimed(turn, foundRows)
+		}
+		nothingDue(t, s, longestProbe/2)
+		if s.topics["c"].prober != nil {
+			t.Fatal("a third topic is being probed")
+		}
+		s.set([]envelope.Scope{c})
+		if turn := mustNext(t, s); turn.scope != c || s.rows(turn, 100) != 1 {
+			t.Errorf("the turn is of %s, want a probe of %s", turn.scope, c)
+		}
+		s.delivered(c, true, exactly)
+		if s.probes != 0 || s.trouble != 0 {
+			t.Errorf("%d probes and %d topics in trouble, want none", s.probes, s.trouble)
+		}
+	})
+}

@@ -15,7 +15,6 @@ import (
 
 const (
 	lease      = "9s"
-	retryDelay = "2s"
 	notRelayed = "ash" // a tenant that the relay is not told of
 )
 
@@ -126,7 +125,6 @@ func (d *demo) prepareRelay(ctx context.Context) error {
 		"RELAY_KAFKA_TOPIC=" + topic,
 		"RELAY_KAFKA_DELIVERY_TIMEOUT=1s",
 		"RELAY_CLAIM_LEASE=" + lease,
-		"RELAY_RETRY_DELAY=" + retryDelay,
 		"RELAY_HTTP_ADDRESS=" + d.program.address,
 	}
 	d.onClose(func() error {

@@ -63,7 +63,7 @@ func (d *running) checkWholeStory(t *testing.T) {
 	if took := time.Since(d.started); took > time.Minute {
 		t.Errorf("took %s, want at most a minute", took)
 	}
-	for _, kind := range []string{written, claimed, delivered, exported, refused, killed, duplicate} {
+	for _, kind := range []string{written, claimed, delivered, exported, refused, held, killed, duplicate} {
 		if !strings.Contains(output, "s  "+kind) {
 			t.Errorf("nothing was shown as %q; output:\n%s", kind, output)
 		}
