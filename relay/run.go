@@ -43,22 +43,22 @@ var errGraceOver = errors.New("the grace period is over")
 func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 	for {
 		r.pulse.idle(worker)
-		turns, ok := r.scheduler.next(ctx)
+		next, ok := r.scheduler.next(ctx)
 		if !ok {
 			return
 		}
 		leave, ok := r.database.enter(ctx)
 		if !ok {
-			r.giveBack(turns)
+			r.giveBack(next.turns)
 			return
 		}
 		r.pulse.busy(worker)
-		if len(turns) > 1 {
-			r.look(ctx, turns)
+		if next.look {
+			r.look(ctx, next.turns)
 			leave()
 			continue
 		}
-		claim, ok := r.take(inFlight, turns[0])
+		claim, ok := r.take(inFlight, next.turns[0])
 		leave()
 		if ok && len(claim.Rows) > 0 {
 			r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })

@@ -24,7 +24,8 @@ const (
 	mostProbed = 500
 
 	// Scopes of which nothing could be claimed are looked at together, if there are so
-	// many of them: so few cost as much to look at as to claim from.
+	// many of them: so few cost as much to look at as to claim from. If their topic is in
+	// trouble a single one is looked at too: only who has something to send is to probe it.
 	fewestLooked = 4
 	mostLooked   = 1000
 	lookAhead    = 8 // those too whose wait is over but for this fraction
@@ -114,35 +115,41 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 	s.scopes, s.topics = keep, topics
 }
 
-// next waits for scopes to come due and takes them out of their queue: one to be claimed
-// of, or several to be looked at. ok is false when ctx ended first. The caller gives one
-// back with claimed, failed or later, and several with looked or unseen.
-func (s *scheduler) next(ctx context.Context) (turns []*turn, ok bool) {
+// work is what a worker is to do: claim of one scope, or look at one or more.
+type work struct {
+	turns []*turn
+	look  bool
+}
+
+// next waits for scopes to come due and takes them out of their queue. ok is false when ctx
+// ended first. The caller gives one back with claimed, failed or later, and those that
+// were to be looked at with looked, unseen or later.
+func (s *scheduler) next(ctx context.Context) (next work, ok bool) {
 	for ctx.Err() == nil {
-		turns, wait, changed := s.take()
-		if turns != nil {
-			return turns, true
+		next, wait, changed := s.take()
+		if next.turns != nil {
+			return next, true
 		}
 		sleep(ctx, wait, changed)
 	}
-	return nil, false
+	return work{}, false
 }
 
 // take gives what is due first, else how long until something is.
-func (s *scheduler) take() (turns []*turn, wait time.Duration, changed <-chan struct{}) {
+func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		queue, ok := s.first()
 		if !ok {
-			return nil, time.Hour, s.changed
+			return work{}, time.Hour, s.changed
 		}
 		if wait = time.Until((*queue)[0].due); wait > 0 {
-			return nil, wait, s.changed
+			return work{}, wait, s.changed
 		}
 		if queue == &s.idle {
-			if turns = s.group(); turns != nil {
-				return turns, 0, nil
+			if turns := s.group(); turns != nil {
+				return work{turns, true}, 0, nil
 			}
 		}
 		first := heap.Pop(queue).(*turn)
@@ -150,7 +157,7 @@ func (s *scheduler) take() (turns []*turn, wait time.Duration, changed <-chan st
 			s.enqueue(first, time.Now().Add(min(wait, notReadyWait)))
 			continue
 		}
-		return []*turn{first}, 0, nil
+		return work{turns: []*turn{first}}, 0, nil
 	}
 }
 
@@ -176,6 +183,10 @@ func (s *scheduler) group() (turns []*turn) {
 		return nil
 	}
 	now := time.Now()
+	fewest := fewestLooked
+	if s.idle[0].topic.troubles > 0 {
+		fewest = 1
+	}
 	var early []*turn
 	for s.idle.Len() > 0 && len(turns) < s.looks && !s.idle[0].due.After(now.Add(s.poll/lookAhead)) {
 		switch t := heap.Pop(&s.idle).(*turn); {
@@ -186,7 +197,7 @@ func (s *scheduler) group() (turns []*turn) {
 			turns = append(turns, t)
 		}
 	}
-	if len(turns) < fewestLooked {
+	if len(turns) < fewest {
 		early, turns = append(early, turns...), nil
 	}
 	for _, t := range early {

@@ -33,14 +33,14 @@ func mustNext(t *testing.T, s *scheduler) *turn {
 	ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 	defer cancel()
 	for {
-		turns, ok := s.next(ctx)
+		next, ok := s.next(ctx)
 		if !ok {
 			t.Fatal("no turn in 1,000 hours")
 		}
-		if len(turns) == 1 {
-			return turns[0]
+		if !next.look {
+			return next.turns[0]
 		}
-		s.looked(turns, make([]time.Duration, len(turns)))
+		s.looked(next.turns, make([]time.Duration, len(next.turns)))
 	}
 }
 
@@ -49,8 +49,8 @@ func nothingDue(t *testing.T, s *scheduler, within time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	if turns, ok := s.next(ctx); ok {
-		t.Fatalf("%s has a turn, want none", turns[0].scope)
+	if next, ok := s.next(ctx); ok {
+		t.Fatalf("%s has a turn, want none", next.turns[0].scope)
 	}
 }
 
@@ -365,6 +365,40 @@ func TestProbesAreFewAndNoneIsForgotten(t *testing.T) {
 		s.delivered(c, true, exactly)
 		if s.probes != 0 || s.trouble != 0 {
 			t.Errorf("%d probes and %d topics in trouble, want none", s.probes, s.trouble)
+		}
+	})
+}
+
+// TestOnlyWhoHasWorkProbes: scopes without rows that are due do not take the turn to probe from the one that has some.
+func TestOnlyWhoHasWorkProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		exactly := func(d time.Duration) time.Duration { return d }
+		busy := testScope(t, "busy")
+		s := newScheduler(DefaultPollInterval, func(envelope.Scope) string { return "shared" })
+		s.set([]envelope.Scope{busy, testScope(t, "one"), testScope(t, "two")})
+		for range 3 {
+			turn := mustNext(t, s)
+			s.claimed(turn, map[bool]Claim{true: foundRows}[turn.scope == busy])
+		}
+		start := time.Now()
+		s.delivered(busy, false, exactly)
+		for {
+			next, ok := s.next(t.Context())
+			if !ok {
+				t.Fatal("no turn")
+			}
+			if !next.look {
+				if next.turns[0].scope != busy {
+					t.Errorf("%s probes, which has nothing to send", next.turns[0].scope)
+				}
+				break
+			}
+			time.Sleep(3 * othersFirst) // a slow database
+			s.looked(next.turns, []time.Duration{Never, Never, Never}[:len(next.turns)])
+		}
+		if took := time.Since(start); took > firstPause+10*othersFirst {
+			t.Errorf("probed after %s, want soon after the pause of %s", took, firstPause)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -338,4 +339,30 @@ func outOfRange(request *kmsg.FetchRequest) *kmsg.FetchResponse {
 		response.Topics = append(response.Topics, topic)
 	}
 	return response
+}
+
+// A partition whose new leader does not know its end yet is asked again.
+func TestServersThatElectALeader(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	var refused atomic.Bool
+	s.broker.Cluster.ControlKey(int16(kmsg.ListOffsets), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		refused.Store(true)
+		response := request.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range request.(*kmsg.ListOffsetsRequest).Topics {
+			answer := kmsg.NewListOffsetsResponseTopic()
+			answer.Topic = topic.Topic
+			for _, partition := range topic.Partitions {
+				p := kmsg.NewListOffsetsResponseTopicPartition()
+				p.Partition, p.ErrorCode = partition.Partition, kerr.OffsetNotAvailable.Code
+				answer.Partitions = append(answer.Partitions, p)
+			}
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, true
+	})
+	wantFound(t, s.verify(t, 1000), nil)
+	if !refused.Load() {
+		t.Error("offsets were not asked for")
+	}
 }

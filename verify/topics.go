@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
@@ -16,6 +17,7 @@ import (
 
 const (
 	askTimeout = 30 * time.Second
+	askAgain   = 250 * time.Millisecond
 	// stallTimeout is how long nothing may come from topics that aren't read to their ends yet.
 	stallTimeout = time.Minute
 )
@@ -103,11 +105,11 @@ func (t *topics) ask(ctx context.Context) (spans, map[string]*history, error) {
 	}
 	defer client.Close()
 	admin := kadm.NewClient(client)
-	starts, err := listed(admin.ListStartOffsets(ctx, t.names...))
+	starts, err := t.list(ctx, admin.ListStartOffsets)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask for the topics' starts: %w", explain(ctx, err))
 	}
-	ends, err := listed(admin.ListEndOffsets(ctx, t.names...)) // of the log, not of its committed part
+	ends, err := t.list(ctx, admin.ListEndOffsets) // of the log, not of its committed part
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask for the topics' ends: %w", explain(ctx, err))
 	}
@@ -140,6 +142,23 @@ func (t *topics) askPolicies(ctx context.Context, admin *kadm.Client, histories 
 		}
 	}
 	return nil
+}
+
+// list asks for offsets of the topics, again while a partition has no leader that knows them.
+func (t *topics) list(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (kadm.ListedOffsets, error) {
+	ticker := time.NewTicker(askAgain)
+	defer ticker.Stop()
+	for {
+		offsets, err := listed(ask(ctx, t.names...))
+		if !kerr.IsRetriable(err) || errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return offsets, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-ticker.C:
+		}
+	}
 }
 
 // listed passes offsets on if all are known.

@@ -54,20 +54,8 @@ func (b *Broker) All(t testing.TB, topic string) []*kgo.Record {
 func (b *Broker) span(t testing.TB, ctx context.Context, topic string) map[int32]int64 {
 	t.Helper()
 	admin := b.Admin(t)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		t.Fatalf("kafkatest: start of topic %s: %v", topic, err)
-	}
-	ends, err := admin.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		t.Fatalf("kafkatest: end of topic %s: %v", topic, err)
-	}
+	starts := offsets(t, ctx, "start of topic "+topic, topic, admin.ListStartOffsets)
+	ends := offsets(t, ctx, "end of topic "+topic, topic, admin.ListCommittedOffsets)
 	span := map[int32]int64{}
 	ends.Each(func(end kadm.ListedOffset) {
 		if start, known := starts.Lookup(topic, end.Partition); known && start.Offset < end.Offset {
@@ -75,6 +63,18 @@ func (b *Broker) span(t testing.TB, ctx context.Context, topic string) map[int32
 		}
 	})
 	return span
+}
+
+// offsets are what ask gives once every partition has a leader that knows them.
+func offsets(t testing.TB, ctx context.Context, what, topic string, ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (offsets kadm.ListedOffsets) {
+	t.Helper()
+	await(t, ctx, what, func() (err error) {
+		if offsets, err = ask(ctx, topic); err == nil {
+			err = offsets.Error()
+		}
+		return err
+	})
+	return offsets
 }
 
 func (b *Broker) reader(t testing.TB, options ...kgo.Opt) *kgo.Client {
