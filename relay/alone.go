@@ -19,15 +19,10 @@ const (
 	survival = 500 * time.Millisecond
 	// mostTogether is how many abandoned rows are tried together at first.
 	mostTogether = 200
-	// mostOutlived bounds what is remembered of claims.
-	mostOutlived = 1000
 )
 
-var (
-	errDeadly = errors.New("three times the relay ended, or was stopped, while it held this event alone; it is sent no more, " +
-		"because it may be what ends the relay")
-	errOutlived = errors.New("the last claim of this event ran out, but not because the relay ended")
-)
+var errDeadly = errors.New("three times the relay ended, or was stopped, while it held this event alone; it is sent no more, " +
+	"because it may be what ends the relay")
 
 // abandoned holds the scopes in which claims that ran out have left rows behind. One
 // of those rows may have ended its owner, so no two claims of them are under way in a
@@ -38,8 +33,6 @@ type abandoned struct {
 	scopes map[envelope.Scope]bool
 	order  []envelope.Scope
 	news   chan struct{} // holds something after a scope was added
-
-	outlived []string // tokens, without marks, of claims that did not end this process
 }
 
 func newAbandoned() *abandoned {
@@ -58,29 +51,6 @@ func (a *abandoned) add(scope envelope.Scope) {
 	case a.news <- struct{}{}:
 	default:
 	}
-}
-
-// outlive remembers a claim that may run out although this process lives: the answer to
-// it was lost, or none came to its events.
-func (a *abandoned) outlive(token string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.outlived = append(a.outlived, Unmarked(token))
-	if len(a.outlived) > mostOutlived {
-		a.outlived = a.outlived[1:]
-	}
-}
-
-// verdict is the answer for a row of which too many claims have run out. If this
-// process knows that the last one ran out for another reason, the row is given back
-// and begins anew.
-func (a *abandoned) verdict(row *Row) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if slices.Contains(a.outlived, Unmarked(row.Expired)) {
-		return NotAttempted.Wrap(errOutlived)
-	}
-	return RowFault.Wrap(errDeadly)
 }
 
 // take gives all scopes and forgets them.
@@ -144,7 +114,6 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	r.background.Go(func() {
 		defer close(done)
 		r.carry(inFlight, d, func() {})
-		r.abandoned.outlive(claim.Token)
 	})
 	for {
 		select {

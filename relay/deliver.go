@@ -97,13 +97,13 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 		}
 		if Marks(row.Expired) >= MostMarks {
 			blocked[row.OperationID] = true
-			a.set(i, r.abandoned.verdict(row))
+			a.set(i, RowFault.Wrap(errDeadly))
 			continue
 		}
 		event, err := r.event(claim.Scope, row)
 		if err != nil {
 			blocked[row.OperationID] = true
-			a.set(i, RowFault.Wrap(err))
+			a.set(i, err)
 			continue
 		}
 		events = append(events, event)
@@ -114,10 +114,14 @@ func (r *Relay) events(claim Claim, a *answers) (events []envelope.Event, index 
 
 // event makes the event of one row.
 func (r *Relay) event(scope envelope.Scope, row *Row) (envelope.Event, error) {
-	if row.Payload == nil {
-		return envelope.Event{}, tooLargeToRead(row.Bytes)
+	if row.Err != nil {
+		return envelope.Event{}, row.Err
 	}
-	return envelope.New(r.cfg.Namespace, scope, row.OperationID, row.Type, row.CreatedAt, row.Payload)
+	if row.Payload == nil {
+		return envelope.Event{}, RowFault.Wrap(tooLargeToRead(row.Bytes))
+	}
+	e, err := envelope.New(r.cfg.Namespace, scope, row.OperationID, row.Type, row.CreatedAt, row.Payload)
+	return e, RowFault.Wrap(err)
 }
 
 // byOperation gives the indexes of rows with those of one operation together, in the

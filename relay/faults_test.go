@@ -160,3 +160,49 @@ func TestSlowClaim(t *testing.T) {
 		})
 	}
 }
+
+// unreadable is a store that can't read the payload of a row the first few times.
+type unreadable struct {
+	*relaytest.Store
+	row   int64
+	times atomic.Int64
+}
+
+func (u *unreadable) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
+	claim, err := u.Store.Claim(ctx, req)
+	for i := range claim.Rows {
+		if row := &claim.Rows[i]; row.ID == u.row && u.times.Add(-1) >= 0 {
+			row.Payload, row.Err = nil, errors.New("it takes too long")
+		}
+	}
+	return claim, err
+}
+
+// TestUnreadableRow: a row whose payload can't be read holds up its own operation and nobody else's, says why, and is
+// tried again after growing waits.
+func TestUnreadableRow(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		bad, good := f.operation(acme, 2), f.operation(acme, 2)
+		u := &unreadable{Store: f.store, row: 1}
+		u.times.Store(4)
+		r, err := relay.New(f.config, u, f.sink, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.relay = r
+		stop := f.start(acme)
+		time.Sleep(time.Second)
+		f.deliveredOnce(good, 2)
+		if got := f.row(acme, 0); got.LastError != "it takes too long" || got.ClaimedBy != "" || got.Parked {
+			t.Errorf("%v, want it free, with the reason", got)
+		}
+		begin := time.Now()
+		f.await("all are exported", f.drained(acme))
+		if took := time.Since(begin); took < 30*time.Second || took > 80*time.Second {
+			t.Errorf("done after %s, want waits of 5, 10, 20 and 40 s, or half as long", took)
+		}
+		stop()
+		f.deliveredOnce(bad, 2)
+	})
+}

@@ -22,6 +22,10 @@ type Row struct {
 
 	// Expired is the claimed_by of a former claim that ran out, "" if there was none.
 	Expired string
+
+	// Err is why the store could not read the payload of a row that it has claimed, nil if it
+	// did. It is dealt with like a sink's answer, by its class.
+	Err error
 }
 
 // Claim is a lease on some rows of one scope. Settling presents it again, and the
@@ -65,9 +69,10 @@ type Request struct {
 	// Abandoned asks for rows that claims which ran out have left behind, if the store knows
 	// of any. Other claims take no such rows: one of them may be what ended its owner.
 	// [Claim.Token] is then Token with one mark, "!", more than stood behind the tokens
-	// that ran out, which all had as many; marks are put there by claims like this. Behind
-	// one mark stand at most ten rows, behind more of them one row: whichever it is that
-	// ends its owners will be alone, and others have got through by then.
+	// that ran out, which all had as many; marks are put there by claims like this, when the
+	// store knows which rows they hold and before it reads those: a claim whose answer is
+	// lost adds none. Behind one mark stand at most ten rows, behind more of them one row:
+	// whichever it is that ends its owners will be alone, and others have got through by then.
 	Abandoned bool
 }
 

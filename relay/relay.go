@@ -155,7 +155,6 @@ func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)
 	if err != nil {
-		r.abandoned.outlive(req.Token)
 		return Claim{}, err
 	}
 	r.observer.Claimed(claim, time.Since(start))

@@ -38,6 +38,9 @@ func isToken(claimedBy string) bool {
 // Unmarked is a token without its marks. It is the fence of a claim: marks come and go.
 func Unmarked(token string) string { return strings.TrimRight(token, mark) }
 
+// Marked is a token with one mark more.
+func Marked(token string) string { return token + mark }
+
 // Marks is how many claims of abandoned rows in a row claimed_by stands for; 0 if it is
 // no relay's token. See [Request.Abandoned].
 func Marks(claimedBy string) int {

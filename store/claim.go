@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -54,30 +55,56 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 		claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
 	}
 	claim.Abandoned = s.walks.abandoned(req.Scope, look, req.Abandoned)
-	if err := s.readLarge(ctx, &claim); err != nil {
-		return relay.Claim{}, fmt.Errorf("read payloads of %s: %w", req.Scope, err)
+	if req.Abandoned {
+		s.addMark(ctx, &claim, req.Lease)
 	}
+	s.readPayloads(ctx, &claim)
 	if len(claim.Rows) > req.Rows {
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
 	return claim, nil
 }
 
-// readLarge reads the payloads that were too large to come with the claim.
-func (s *Store) readLarge(ctx context.Context, claim *relay.Claim) error {
+// addMark puts the mark of a claim of abandoned rows behind its token, before anything of
+// them is read. Not by the claim itself: if its answer were lost nobody would have held
+// them, and they would have the mark.
+func (s *Store) addMark(ctx context.Context, claim *relay.Claim, lease time.Duration) {
+	ids := make([]int64, len(claim.Rows))
+	for i := range ids {
+		ids[i] = claim.Rows[i].ID
+	}
+	claim.Token = relay.Marked(claim.Token)
+	start := time.Now()
+	held, err := s.renew(ctx, *claim, ids, lease)
+	if err == nil {
+		claim.Expires = start.Add(lease)
+	}
+	for i := range claim.Rows {
+		if !slices.Contains(held, ids[i]) {
+			claim.Rows[i].Err = fmt.Errorf("the row was not read: %w", cmp.Or(err, errNotHeld))
+		}
+	}
+}
+
+var errNotHeld = errors.New("its claim did not hold it any more")
+
+// readPayloads reads the payloads that did not come with the claim.
+func (s *Store) readPayloads(ctx context.Context, claim *relay.Claim) {
+	if relay.Marks(claim.Token) > relay.MostMarks {
+		return // this may be what ended their owners
+	}
 	var ids []int64
 	rows := map[int64]*relay.Row{}
 	for i := range claim.Rows {
-		row := &claim.Rows[i]
-		if row.Payload == nil && row.Bytes > mostInline && row.Bytes <= mostPayload && relay.Marks(claim.Token) <= relay.MostMarks {
+		if row := &claim.Rows[i]; row.Payload == nil && row.Bytes <= mostPayload && row.Err == nil {
 			ids = append(ids, row.ID)
 			rows[row.ID] = row
 		}
 	}
 	if len(ids) == 0 {
-		return nil
+		return
 	}
-	return s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
+	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
 		b.Queue(s.sql.payload, claim.Scope.Stored(), ids, claim.Token).Query(func(answer pgx.Rows) error {
 			var id int64
 			var payload []byte
@@ -88,6 +115,11 @@ func (s *Store) readLarge(ctx context.Context, claim *relay.Claim) error {
 			return err
 		})
 	})
+	for _, row := range rows {
+		if row.Payload == nil {
+			row.Err = fmt.Errorf("the payload was not read: %w", cmp.Or(err, errNotHeld))
+		}
+	}
 }
 
 // looks is how many due rows a claim of so many rows looks at.

@@ -1,7 +1,5 @@
 package model
 
-import "slices"
-
 // claimAny is any claim that may be made now, by the first relay that has none: the
 // relays are alike. Also one whose answer is lost: the rows are claimed, and nobody knows.
 func (m *model) claimAny(n *moves) {
@@ -26,32 +24,50 @@ func (m *model) claimAny(n *moves) {
 	}
 }
 
-// claimAbandoned is a claim of rows that were left behind: by the relay that has lost the
-// answer to the claim before it, if that was so, or by another one. That the one was
-// killed since comes to the same as the other.
+// claimAbandoned is a claim of rows that were left behind. Their payloads are read when the
+// mark is on the token, so until then nothing is sent.
 func (m *model) claimAbandoned(n *moves, i, ahead int) {
-	is := step{what: "claims what was left behind", claim: i, row: -1}
-	if !m.lives {
-		n.add(is, func(s *state) string {
-			broken := m.take(s, i, abandoned, ahead)
-			s.claims[i].former.own = false
-			return broken
-		})
-	}
-	if m.lives || n.from.has(unheard) {
-		is.what = "claims what was left behind, and remembers whose answers it has lost"
-		n.add(is, func(s *state) string { return m.take(s, i, abandoned, ahead) })
-	}
-	is = step{what: "claims what was left behind, and the answer is lost", claim: i, row: -1, costs: 1, loses: true}
-	n.add(is, func(s *state) string {
+	n.add(step{what: "claims what was left behind", claim: i, row: -1}, func(s *state) string {
+		return m.take(s, i, abandoned, ahead)
+	})
+	n.add(step{what: "claims what was left behind, and the answer to the mark is lost", claim: i, row: -1, costs: 1, loses: true}, func(s *state) string {
+		broken := m.take(s, i, abandoned, ahead)
+		m.unread(s, i)
+		return broken
+	})
+	n.add(step{what: "claims what was left behind, and the answer is lost", claim: i, row: -1, costs: 1, loses: true}, func(s *state) string {
 		m.takeUnheard(s, abandoned, ahead)
 		return ""
 	})
 }
 
-// has tells whether somebody is on any row.
-func (s *state) has(by owner) bool {
-	return slices.ContainsFunc(s.rows[:], func(r row) bool { return r.owner == by })
+// unread is a claim that has read nothing of its rows: the first of each operation has failed.
+func (m *model) unread(s *state, i int) {
+	c, failing := &s.claims[i], map[int]bool{}
+	if c.stage == free {
+		return
+	}
+	c.stage = sent
+	for r := range c.rows {
+		switch operation := m.operation(r); {
+		case c.rows[r].answer == absent:
+		case failing[operation]:
+			c.rows[r].answer = notAttempted
+		case m.deadly(s, r):
+			failing[operation], c.rows[r].answer, s.rows[r].faulted = true, rowFault, true
+		default:
+			failing[operation], c.rows[r].answer = true, failed
+		}
+	}
+	s.tidy(i)
+}
+
+// operation is which one a row is of; -1 if there is no such row.
+func (m *model) operation(r int) int {
+	if r >= len(m.layout) {
+		return -1
+	}
+	return m.layout[r]
 }
 
 func (m *model) operations() (n int) {
@@ -74,8 +90,7 @@ func (m *model) take(s *state, i, limit, ahead int) string {
 	c := claim{stage: held, leased: true}
 	for r := range s.rows {
 		if took.has(r) {
-			c.marks, c.former.marks = s.rows[r].marks, before[r].marks
-			c.former.own = c.former.own || before[r].owner == unheard
+			c.marks, c.former = s.rows[r].marks, before[r].marks
 			c.rows[r] = entry{answer: unsent, reborn: s.rows[r].reborn, mine: true}
 		}
 	}
@@ -85,11 +100,20 @@ func (m *model) take(s *state, i, limit, ahead int) string {
 	return ""
 }
 
-// takeUnheard is a claim whose answer is lost.
+// takeUnheard is a claim whose answer is lost. It adds no mark.
 func (m *model) takeUnheard(s *state, limit, ahead int) {
+	before := s.rows
 	var took mask
-	s.rows, took = m.claim(s.rows, limit, ahead, unheard)
-	s.tried(took, limit)
+	s.rows, took = m.claim(s.rows, limit, ahead, gone)
+	if limit != abandoned {
+		s.tried(took, limit)
+		return
+	}
+	for r := range s.rows {
+		if took.has(r) {
+			s.rows[r].marks = m.unheard(before[r], s.rows[r])
+		}
+	}
 }
 
 // tried counts the claims of a row alone.

@@ -62,7 +62,7 @@ func (v verdict) decode(row *relay.Row) relay.Verdict {
 // which those answers were dealt with before, and these are there now?
 type question struct {
 	rows        mask
-	former      former
+	former      uint8 // marks of the claims that ran out before it
 	before, now [mostRows]answer
 	late        bool   // the new answers come when the lease is over
 	short       bool   // too little of the lease is left for a send
@@ -110,7 +110,6 @@ type conversation struct {
 
 	index    map[uuid.UUID][]int // rows of an operation
 	claimed  bool
-	unheard  string        // the token of a claim whose answer was lost
 	asked    atomic.Bool   // the answers after before were given
 	handed   atomic.Int64  // events that the sink was given
 	released chan struct{} // closed when the relay's worker waits for no more answers
@@ -163,17 +162,10 @@ func (c *conversation) run() {
 	}
 }
 
-// errLost is what a relay hears when an answer is lost.
-var errLost = errors.New("lost")
-
 // Claim lets one claim through.
 func (c *conversation) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
 	if c.claimed {
 		return relay.Claim{Scope: req.Scope, Token: req.Token, Expires: time.Now().Add(req.Lease)}, nil
-	}
-	if c.former.own && c.unheard == "" {
-		c.unheard = req.Token
-		return relay.Claim{}, errLost
 	}
 	c.claimed = true
 	claim, err := c.Store.Claim(ctx, req)
@@ -185,11 +177,8 @@ func (c *conversation) Claim(ctx context.Context, req relay.Request) (relay.Clai
 		c.Fatalf("the claim took rows %05b (%v), want %05b", took, err, c.rows)
 	}
 	for i := range claim.Rows {
-		switch {
-		case c.former.own:
-			claim.Rows[i].Expired = withMarks(c.unheard, c.former.marks)
-		case c.former.marks > 0:
-			claim.Rows[i].Expired = token(gone, c.former.marks)
+		if c.former > 0 {
+			claim.Rows[i].Expired = token(gone, c.former)
 		}
 	}
 	if c.short {

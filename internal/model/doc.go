@@ -23,8 +23,7 @@
 //     refused, or has no answer.
 //   - A relay is killed. A lease ends, as the relay counts, and then in the database. The
 //     database refuses a settlement. The answer to a claim, a settlement or a renewal is
-//     lost, though it happened: the relay counts on no more than it did. Who claims next
-//     what such a claim has left behind is the relay that remembers it, or another one.
+//     lost, though it happened: the relay counts on no more than it did.
 //   - An operator retries or discards a parked row. A Python exporter takes rows. The
 //     database is restored, and ids are used again for other events.
 //   - A retry delay, or a day, passes.
@@ -43,17 +42,15 @@
 //     behind them; when an operator retries those, they are too. Also after all relays
 //     were killed.
 //   - I6: only what the sink refused as a row fault is parked, or what may have ended relay
-//     after relay: three claims of it alone in a row ran out that nobody settled or renewed,
-//     and the last is not one whose answer the relay that parks it knows it has lost itself.
+//     after relay: three claims of it alone in a row ran out that nobody settled or renewed.
 //     Attempts are never negative.
 //   - I8: nobody sends an event while another relay that may count on its lease waits for
 //     the answer to it.
 //
 // (I7, that the Operation is never written, needs no model: the ports have no way to.)
-// An innocent row can be parked by that: when answers to claims are lost by other relays
-// than the one that finds the row, or before that one was killed, or when relays that live
-// let the lease end without taking the marks off. Where none of this happens, a row is
-// parked only if three relays were killed in a row while they held it alone. Both are tested.
+// An innocent row can be parked by that when relays that live let the lease end without
+// taking the marks off, again and again. Where this does not happen, a row is parked only if
+// three relays were killed in a row while they held it alone. Both are tested.
 //
 // A claim that runs out on a row which somebody else has marked late stays on the
 // exported row when its relay is killed or gets no answer; nothing reads it there, and
@@ -66,8 +63,7 @@
 // anything takes, beyond what comes before what; the delays of one operation's rows
 // passing one by one; pauses between the look at the lease and the send; the fairness
 // of the scheduler, pauses of a scope, and which scope comes next; the bounds on how many
-// rows that were left behind are claimed together, and on how many lost answers a relay
-// remembers; letters of one settlement with different answers; concurrency inside one
+// rows that were left behind are claimed together; letters of one settlement with different answers; concurrency inside one
 // transaction (locks, snapshots), which the tests of package store are for; and records of
 // one client that overtake each other, which the Kafka protocol rules out.
 //

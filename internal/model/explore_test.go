@@ -120,7 +120,7 @@ func describe(rows []row) string {
 
 // String is who that is.
 func (o owner) String() string {
-	return [...]string{"nobody", "a forgotten claim", "a claim never heard of", "the Python exporter", "claim 0", "claim 1", "claim 2"}[o]
+	return [...]string{"nobody", "a forgotten claim", "the Python exporter", "claim 0", "claim 1", "claim 2"}[o]
 }
 
 // check explores a model, and fails on what it finds.

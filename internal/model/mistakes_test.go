@@ -31,7 +31,7 @@ func mistakes() map[string]mistake {
 		"a late success goes by the id alone":           {"I1", one, markByID, func(m *model) { m.restores = true }},
 		"settlements want the token with its marks":     {"I4", one, wantMarks, nil},
 		"renewals leave the marks":                      {"I6", one, leaveMarks, func(m *model) { m.faults, m.refusals = 6, nil }},
-		"a lost answer to a claim is forgotten":         {"I6", one, forgetLost, func(m *model) { m.faults, m.lives, m.only = 6, true, loses }},
+		"a claim whose answer is lost adds a mark":      {"I6", one, markUnheard, func(m *model) { m.faults, m.only = 6, loses }},
 		"a letter is not waited for":                    {"I1", one, burySilently, func(m *model) { m.letters = true }},
 		"attempts are given back twice":                 {"I6", pair, refundTwice, nil},
 		"rows that were left behind are left for good":  {"I5", one, leaveBehind, nil},
@@ -112,17 +112,7 @@ func leaveMarks(r *rules) {
 	}
 }
 
-func forgetLost(r *rules) {
-	sent, verdicts := r.sent, r.verdicts
-	r.sent = func(q question) mask {
-		q.former.own = false
-		return sent(q)
-	}
-	r.verdicts = func(q question) judgement {
-		q.former.own = false
-		return verdicts(q)
-	}
-}
+func markUnheard(r *rules) { r.unheard = func(_, is row) uint8 { return is.marks } }
 
 // burySilently marks a row whose letter has no answer.
 func burySilently(r *rules) {

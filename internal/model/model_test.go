@@ -16,6 +16,7 @@ type rules struct {
 	renew    func(rows table, by owner, marks uint8, which mask) table
 	sent     func(q question) mask
 	verdicts func(q question) judgement
+	unheard  func(was, is row) (marks uint8) // after a claim of abandoned rows whose answer was lost
 
 	asked   *decisions
 	sendsOn bool // a mistake: the sink goes on behind an event that was refused
@@ -28,6 +29,7 @@ func realRules(t *testing.T, l layout) rules {
 		asked: d, claim: o.claim, settle: o.settle, renew: o.renew,
 		sent:     func(q question) mask { return d.ask(q).sent },
 		verdicts: func(q question) judgement { return d.ask(q).verdicts },
+		unheard:  func(was, _ row) uint8 { return was.marks }, // package store tests it
 	}
 }
 

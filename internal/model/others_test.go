@@ -21,7 +21,7 @@ func (m *model) leases(n *moves) {
 	for operation := range m.operations() {
 		for by := gone; by < first+mostClaims; by++ {
 			is := step{what: [...]string{
-				gone: "the lease of a forgotten claim ends", unheard: "the lease of a claim that was never heard of ends", python: "the lease of the Python exporter ends",
+				gone: "the lease of a forgotten claim ends", python: "the lease of the Python exporter ends",
 				first: "the lease of claim 0 ends", first + 1: "the lease of claim 1 ends", first + 2: "the lease of claim 2 ends",
 			}[by], claim: -1, row: -1}
 			over := mask(1<<len(m.layout) - 1)

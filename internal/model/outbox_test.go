@@ -90,7 +90,7 @@ func life(reborn bool) int {
 // token is what stands in claimed_by.
 func token(by owner, marks uint8) string {
 	return withMarks([...]string{
-		"", "r/000000000000000a", "r/000000000000000b", "python", "r/0000000000000000", "r/0000000000000001", "r/0000000000000002",
+		"", "r/000000000000000a", "python", "r/0000000000000000", "r/0000000000000001", "r/0000000000000002",
 	}[by], marks)
 }
 

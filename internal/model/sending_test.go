@@ -28,13 +28,13 @@ func (m *model) send(s *state, i int, short bool) (broken string) {
 		case c.rows[r].answer == absent:
 		case which.has(r):
 			c.rows[r].answer = flying
-			c.former = former{} // nothing hangs on it any more
+			c.former = 0 // nothing hangs on it any more
 			if broken == "" {
 				broken = s.sentTwice(i, r)
 			}
 		default: // kept back by the relay itself
 			c.rows[r].answer = notAttempted
-			if m.deadly(s, i, r) {
+			if m.deadly(s, r) {
 				c.rows[r].answer, s.rows[r].faulted = rowFault, true
 			}
 		}
@@ -47,13 +47,13 @@ func (m *model) send(s *state, i int, short bool) (broken string) {
 const mostAlone = 3
 
 // deadly tells whether a row may be what ends relays, as far as the relay of a claim can
-// know: so many claims of it alone before this one ran out, and the last is none whose
-// answer that relay has lost itself. If strict, relays have ended with all of them.
-func (m *model) deadly(s *state, i, r int) bool {
+// know: so many claims of it alone before this one ran out. If strict, relays have ended
+// with all of them.
+func (m *model) deadly(s *state, r int) bool {
 	if m.strict && s.rows[r].deaths < mostAlone {
 		return false
 	}
-	return s.rows[r].alone > mostAlone && !s.claims[i].former.own
+	return s.rows[r].alone > mostAlone
 }
 
 // sentTwice tells whether another relay waits for the answer to the same event, and

@@ -21,11 +21,10 @@ const (
 type owner uint8
 
 const (
-	nobody  owner = iota
-	gone          // a claim that no process knows any more
-	unheard       // a claim whose answer its relay has lost
-	python        // the exporter in Python
-	first         // the first of the model's claims; the others follow
+	nobody owner = iota
+	gone         // a claim that no process knows any more
+	python       // the exporter in Python
+	first        // the first of the model's claims; the others follow
 )
 
 // row is one row of the outbox.
@@ -104,22 +103,15 @@ const (
 
 // claim is one claim of a living relay. Relays share nothing but the database and the
 // topic, and the claims of one relay share no more than those of two: so each claim
-// stands for a relay of its own, but for what a relay remembers of claims that it did
-// not hear of.
+// stands for a relay of its own.
 type claim struct {
 	stage  stage
 	leased bool   // the lease runs, as the relay counts
 	marked bool   // the relay has not tried yet to take the marks off its token
 	marks  uint8  // of its token
-	former former // the claims that ran out before it
+	former uint8  // marks of those that ran out before it
 	letter answer // to the letters of what is being settled; absent if none was sent
 	rows   [mostRows]entry
-}
-
-// former is what a relay knows of the claims that ran out on the rows of its claim.
-type former struct {
-	marks uint8 // of their tokens
-	own   bool  // the relay has lost the answer to the last one itself
 }
 
 // mask is a set of rows.
@@ -202,8 +194,8 @@ func (c *claim) before(d *claim) bool {
 
 // rank tells claims apart by all but their rows.
 func (c *claim) rank() int {
-	numbers := (int(c.marks)*8+int(c.former.marks))*16 + int(c.letter)
-	return numbers*8 + bits(c.leased, c.marked, c.former.own)
+	numbers := (int(c.marks)*8+int(c.former))*16 + int(c.letter)
+	return numbers*4 + bits(c.leased, c.marked)
 }
 
 func (e entry) rank() int { return (int(e.answer)*4+int(e.note))*4 + bits(e.mine, e.reborn) }

@@ -21,6 +21,13 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: time.Now().Add(req.Lease)}
 	err := s.call(ctx, Call{Scope: req.Scope, Token: req.Token, Rows: req.Rows}, func() { s.claim(req, &claim) })
 	if err != nil {
+		if req.Abandoned {
+			s.Edit(func(r *Stored) { // the mark would come after the answer
+				if r.ClaimedBy == claim.Token {
+					r.ClaimedBy = strings.TrimSuffix(r.ClaimedBy, "!")
+				}
+			})
+		}
 		return relay.Claim{}, err
 	}
 	return claim, nil

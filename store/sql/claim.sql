@@ -1,7 +1,8 @@
 -- Claims due rows of one scope and namespace.
 {{- if .Abandoned}} Here: some of those that claims which ran out have
--- left behind. One may be what ended its owner, so the token gets a mark for each attempt, and
--- the more marks, the fewer rows: all, then ten, then one.
+-- left behind. One may be what ended its owner, so the more marks stand behind the tokens of
+-- those claims, the fewer rows: all, then ten, then one. The new token begins with as many
+-- marks, and the payloads are read when it has one more.
 {{- else}} Rows that a claim which ran out has left
 -- behind are not among them: one of those may be what ended its owner.
 {{- end}}
@@ -146,16 +147,15 @@ with due as materialized (
   returning o.id
 ), claimed as (
   update {{.Schema}}.aksara_operation_outbox o
-  set claimed_by = $3{{if .Abandoned}} || repeat('!', 1 + least((select first.marks from first), {{.MostMarks}})){{end}},
+  set claimed_by = $3{{if .Abandoned}} || repeat('!', least((select first.marks from first), {{.MostMarks}})){{end}},
       claim_expires_at = clock_timestamp() + $4 * interval '1 second',
       export_attempts = least(o.export_attempts, 2147483646) + 1 -- an overflow would stop the scope
   from judged
   where o.id = judged.id and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
             o.claimed_by as token, judged.claimed_by as expired, judged.bytes,
-            -- the commit waits until all this is sent, so a large one is read after it
-            case when judged.bytes <= {{.MostInline}}
-            {{- if .Abandoned}} and (select first.marks from first) < {{.MostMarks}}{{/* reading it may be what ends the owner */}}{{end}} then o.payload::text end as payload
+            -- the commit waits until all this is sent, so what may end us is read after it
+            {{if .Abandoned}}null{{else}}case when judged.bytes <= {{.MostInline}} then o.payload::text end{{end}} as payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
