@@ -29,7 +29,8 @@ type Config struct {
 	DeliveryTimeout time.Duration
 	// Compression is none, gzip, snappy, lz4 or zstd.
 	Compression string
-	// MaxInFlight is how many events of a topic may be unanswered when more are sent.
+	// MaxInFlight is how many events of a topic may be unanswered when more are sent, not
+	// counting those that have been for longer than DeliveryTimeout.
 	MaxInFlight int
 
 	hooks []kgo.Hook // of tests, called before the sink's own
@@ -102,10 +103,8 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 	if err := s.topics.ready(topic); err != nil {
 		return err
 	}
-	since, events := s.waiting(func(w *send) bool { return w.topic == topic })
-	if since > s.cfg.DeliveryTimeout {
-		return fmt.Errorf("topic %q: events that were sent have had no answer for %s", topic, since.Round(time.Second))
-	}
+	// What has waited for longer may be for one partition, or one broker, that does not answer.
+	_, events := s.waiting(func(w *send) bool { return w.topic == topic && time.Since(w.begun) < s.cfg.DeliveryTimeout })
 	if events > int64(s.cfg.MaxInFlight) {
 		return fmt.Errorf("topic %q: %d events are unanswered already", topic, events)
 	}

@@ -2,12 +2,14 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
 
 const (
-	// settleEvery is how often the answers so far are settled while others are open.
+	// settleEvery is how often the answers so far are settled while others are open. What
+	// has none then is waited for in the background.
 	settleEvery = time.Second
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
@@ -15,7 +17,7 @@ const (
 	// claims, or as many smaller ones as take no more.
 	followedPerWorker = 4
 	// leastFollowed is what a claim without bytes takes.
-	leastFollowed = 64 << 10
+	leastFollowed = 16 << 10
 )
 
 // delivery is one claim on its way to its end.
@@ -40,50 +42,81 @@ func (d *delivery) step() time.Duration {
 	return settleEvery
 }
 
+// waits is true while rows of the claim have no answer.
+func (d *delivery) waits() bool { return slices.Contains(d.known, errNoAnswer) }
+
+// forget lets go of the payloads of rows that have an answer, and gives what the others
+// take, in bytes.
+func (d *delivery) forget() (left int64) {
+	left = leastFollowed
+	for i, err := range d.known {
+		if err != errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
+			d.claim.Rows[i].Payload = nil
+			continue
+		}
+		left += d.claim.Rows[i].Bytes
+	}
+	return left
+}
+
+// gotThrough is true if an event was delivered.
+func (d *delivery) gotThrough() bool {
+	return slices.ContainsFunc(d.known, func(err error) bool { return ClassOf(err) == Delivered })
+}
+
 // suspect is true while a row of the claim may still end this process.
 func (d *delivery) suspect() bool {
 	select {
 	case <-d.survived:
 		return false
 	default:
-		return Marks(d.claim.Token) > 0
+		return d.leftBehind()
 	}
 }
 
+// leftBehind is true for a claim of rows that a former one has left behind.
+func (d *delivery) leftBehind() bool { return Marks(d.claim.Token) > 0 }
+
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
-// settled together if they come within a second, else what is known each second. What
-// has no answer by the delivery time-out is waited for in the background. It calls
-// beat at each step, and tells the scheduler whether events get through.
+// settled together if they come within a second, else what is known each second, and what
+// has no answer by then is waited for in the background, so that topics that are silent
+// keep no worker from others. It calls beat at each step, and tells the scheduler whether
+// events get through.
 func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
 	r.carry(ctx, newDelivery(claim), beat)
 }
 
 // carry is deliver for a delivery that somebody else looks at too.
 func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
-	claim := d.claim
-	d.answers = r.publish(ctx, claim, r.background.Go)
-	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
-	r.observer.Published(claim, time.Since(d.start))
-	r.scheduler.delivered(claim.Scope, wayIsOpen(d.known), r.policy.jitter)
-	if !slices.Contains(d.known, errNoAnswer) {
-		r.observer.Released(claim)
+	d.answers = r.publish(ctx, d.claim, r.background.Go)
+	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)), beat)
+	if !d.waits() {
+		r.published(d)
+		r.observer.Released(d.claim)
 		return
 	}
-	size := int64(leastFollowed)
-	for i := range claim.Rows {
-		size += claim.Rows[i].Bytes
+	if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
+		r.scheduler.hush(d.claim.Scope, d.start)
 	}
-	if r.followed.Add(size) > followedPerWorker*int64(r.cfg.Workers)*(r.cfg.BatchBytes+leastFollowed) {
+	size := d.forget()
+	most := followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)
+	if followed := r.followed.Add(size); d.suspect() || followed > most {
+		r.follow(ctx, d, beat) // it may end the process, or there is so much that this worker has to wait too
 		r.followed.Add(-size)
-		r.follow(ctx, d, beat) // there is so much that this worker has to wait too
-		r.observer.Released(claim)
 		return
 	}
 	r.background.Go(func() {
-		defer r.followed.Add(-size)
 		r.follow(ctx, d, func() {})
-		r.observer.Released(claim)
+		r.followed.Add(-size)
 	})
+}
+
+var errSilent = errors.New("no answer came to what was sent within the delivery time-out; it is waited for, and the lease renewed meanwhile")
+
+// published tells what has become of a claim's events by the delivery time-out.
+func (r *Relay) published(d *delivery) {
+	r.observer.Published(d.claim, time.Since(d.start))
+	r.scheduler.delivered(d.claim.Scope, wayIsOpen(d.known), r.policy.jitter)
 }
 
 // follow waits for the answers that are still open. The claim is renewed meanwhile, so
@@ -91,8 +124,15 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
 // ever. When the lease is over the rows belong to whoever claims them, and only a late
 // success is still marked.
 func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
+	defer r.observer.Released(d.claim)
+	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
+	r.published(d)
+	if !d.waits() {
+		return
+	}
+	r.observer.Trouble(Trouble{Kind: SendTrouble, Scope: d.claim.Scope, Err: errSilent})
 	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease), beat) // its lease ends before
-	if slices.Contains(d.known, errNoAnswer) {
+	if d.waits() {
 		r.background.Go(func() { r.markLate(ctx, d) })
 	}
 }

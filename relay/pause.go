@@ -23,13 +23,19 @@ const (
 	// Each probe that fails is followed by one of twice as many rows, up to mostProbed: one
 	// row says little if only its partition is in trouble.
 	//
-	// A probe may take a worker for as long as the delivery time-out, so that only so many
+	// A probe without an answer takes a worker for quickPatience, so that only so many
 	// topics are probed at a time.
 	probesAtOnce = 2
+
+	// A worker does not wait longer than this for the first answers of a topic in trouble, nor
+	// of any other while as many topics as this are silent: when very many fall silent at
+	// once, each takes a worker only for so long.
+	quickPatience = 100 * time.Millisecond
+	manySilent    = 4
 	// In these moments after a pause others have the turn to probe, not the scope whose
 	// events did not get through.
 	othersFirst = 10 * time.Millisecond
-	// What finds that many topics being probed waits so long.
+	// What finds that many topics being probed, or its own one silent, waits so long.
 	probesWait = 100 * time.Millisecond
 )
 
@@ -38,12 +44,18 @@ type topic struct {
 	troubles int       // claims in a row of which nothing got through
 	paused   time.Time // nothing is claimed before
 	prober   *turn     // makes a claim of a few rows to see whether the trouble is over
+	probing  bool      // that may still take a worker
+	silent   bool      // nothing has come through for so long that no worker waits for it
+	through  time.Time // when something last did
 }
 
 // closed is for how long nothing may be claimed for a topic. The caller holds mu.
 func (s *scheduler) closed(t *topic) time.Duration {
 	if wait := time.Until(t.paused); wait > 0 {
 		return wait
+	}
+	if t.silent {
+		return probesWait
 	}
 	if t.troubles > 0 && t.prober == nil && s.probes >= probesAtOnce {
 		return probesWait
@@ -62,7 +74,8 @@ func (s *scheduler) rows(t *turn, most int) int {
 	if t.topic.troubles == 0 {
 		return most
 	}
-	if t.topic.prober == nil {
+	if !t.topic.probing {
+		t.topic.probing = true
 		s.probes++
 	}
 	t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
@@ -79,9 +92,50 @@ func (s *scheduler) probed(t *turn) {
 
 // unprobe makes room for the next probe. The caller holds mu.
 func (s *scheduler) unprobe(t *topic) {
-	if t.prober != nil {
-		t.prober = nil
+	t.prober = nil
+	s.unhand(t)
+}
+
+// unhand notes that no worker waits for the topic's probe. The caller holds mu.
+func (s *scheduler) unhand(t *topic) {
+	if t.probing {
+		t.probing = false
 		s.probes--
+	}
+}
+
+// patience is for how long a worker waits for the answers to a claim of a scope.
+func (s *scheduler) patience(scope envelope.Scope) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[s.topic(scope)]; s.silent >= manySilent || t != nil && t.troubles > 0 {
+		return quickPatience
+	}
+	return settleEvery
+}
+
+// hush notes that a worker waits no longer for a claim that began at a time, and of which
+// nothing got through. Unless something else of its topic did, nothing more is claimed for
+// that until news come.
+func (s *scheduler) hush(scope envelope.Scope, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[s.topic(scope)]
+	if t == nil || t.through.After(began) {
+		return
+	}
+	s.unhand(t)
+	if !t.silent {
+		t.silent = true
+		s.silent++
+	}
+}
+
+// unhush ends that. The caller holds mu.
+func (s *scheduler) unhush(t *topic) {
+	if t.silent {
+		t.silent = false
+		s.silent--
 	}
 }
 
@@ -96,6 +150,10 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	t := s.topics[s.topic(scope)]
 	if t == nil {
 		return // nothing that is served goes there any more
+	}
+	s.unhush(t)
+	if through {
+		t.through = time.Now()
 	}
 	var due time.Time
 	switch {
@@ -125,7 +183,18 @@ func (s *scheduler) forget(t *topic) {
 		s.trouble--
 	}
 	s.unprobe(t)
-	*t = topic{}
+	s.unhush(t)
+	*t = topic{through: t.through}
+}
+
+// stalled is how many claims in a row of a scope's topic got nothing through.
+func (s *scheduler) stalled(scope envelope.Scope) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[s.topic(scope)]; t != nil {
+		return t.troubles
+	}
+	return 0
 }
 
 // open tells whether events of a scope may be sent now, and whether it is served at all.

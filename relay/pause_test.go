@@ -75,12 +75,18 @@ func TestPause(t *testing.T) {
 				if took := time.Since(begin); took > time.Second {
 					t.Errorf("the good scope took %s beside the bad one", took)
 				}
+				if bad, good := f.relay.Stalled(bad), f.relay.Stalled(good); bad == nil || good != nil {
+					t.Errorf("stalled: %v, and the good scope %v", bad, good)
+				}
 
 				broken.Store(false)
 				begin = time.Now()
 				f.await("the bad scope is drained", f.drained(bad))
 				if took := time.Since(begin); took > 12*time.Second {
 					t.Errorf("the bad scope took %s after it was mended, want the longest pause at most", took)
+				}
+				if err := f.relay.Stalled(bad); err != nil {
+					t.Errorf("stalled after it was mended: %v", err)
 				}
 				stop()
 			})
@@ -217,6 +223,41 @@ func TestOneDeadPartition(t *testing.T) {
 	}
 }
 
+// TestOneSilentPartition: a partition, or a broker, that takes events and does not answer delays those of others only by the
+// first moments.
+func TestOneSilentPartition(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(4)
+		silent := map[uuid.UUID]bool{}
+		for range 500 {
+			silent[f.operation(scopes[0], 1)] = true
+		}
+		f.sink.Handle = func(ctx context.Context, s *relaytest.Send) {
+			for i := range s.Events {
+				if !silent[s.Events[i].OperationID] {
+					s.Answer(i, nil)
+				}
+			}
+			<-ctx.Done()
+		}
+		f.makeFor(oneTopic{f.sink})
+		stop := f.start(scopes...)
+		var worst time.Duration
+		for n := range 300 {
+			id := f.operation(scopes[n%4], 1)
+			begin := time.Now()
+			f.await("it is delivered", func() bool { return len(f.versions(id)) == 1 })
+			worst = max(worst, time.Since(begin))
+			time.Sleep(time.Second)
+		}
+		if worst > 2*time.Second {
+			t.Errorf("an event of another partition took %s", worst)
+		}
+		t.Logf("at most %s", worst)
+		stop()
+	})
+}
+
 // TestLateAnswersOpenTheWay: events that are acknowledged, only later than usual, show that the topic works.
 func TestLateAnswersOpenTheWay(t *testing.T) {
 	bubble(t, func(f *fixture) {
@@ -304,6 +345,41 @@ func TestSlowTopicsHoldNoOther(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+		stop()
+	})
+}
+
+// TestManySilentTopics: very many topics that fall silent at the same instant delay others by a moment each, once.
+func TestManySilentTopics(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		const silent = 200
+		scopes := f.scopes(silent + 1)
+		good := scopes[silent]
+		for _, scope := range scopes[:silent] {
+			f.operation(scope, 3)
+		}
+		f.sink.Handle = func(ctx context.Context, s *relaytest.Send) {
+			if s.Events[0].Scope != good {
+				<-ctx.Done()
+				return
+			}
+			s.Rest(nil)
+		}
+		stop := f.start(scopes...)
+		var worst, later time.Duration
+		for start := time.Now(); time.Since(start) < 90*time.Second; time.Sleep(time.Second) {
+			f.operation(good, 1)
+			begin := time.Now()
+			f.await("the good scope is drained", f.drained(good))
+			worst = max(worst, time.Since(begin))
+			if begin.Sub(start) > 30*time.Second {
+				later = max(later, time.Since(begin))
+			}
+		}
+		if worst > 10*time.Second || later > time.Second {
+			t.Errorf("an event took %s, and after half a minute %s, want 10 s and 1 s at most", worst, later)
+		}
+		t.Logf("an event took %s, after half a minute %s", worst, later)
 		stop()
 	})
 }

@@ -127,6 +127,15 @@ func (r *Relay) Health() Health {
 	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: r.pulse.stuck(longest)}
 }
 
+// Stalled is nil unless nothing got through by the last claims of the scope's topic, for
+// reasons that lie outside the events. It answers from memory.
+func (r *Relay) Stalled(scope envelope.Scope) error {
+	if n := r.scheduler.stalled(scope); n > 0 {
+		return fmt.Errorf("by the last %d claims nothing got through", n)
+	}
+	return nil
+}
+
 // pulse tells whether workers get on.
 type pulse struct {
 	start time.Time      // makes the times below monotonic

@@ -49,7 +49,8 @@ type scheduler struct {
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
 	trouble int       // how many of the topics have troubles
-	probes  int       // how many of them are being probed
+	probes  int       // how many of them workers are probing
+	silent  int       // how many are silent
 	looks   int       // how many scopes are looked at together at most
 	queue   turnQueue // to be claimed of
 	idle    turnQueue // to be looked at

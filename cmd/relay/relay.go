@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +223,7 @@ func (p *process) unready() (where string, err error) {
 // anyScopeReady is nil if the events of at least one scope can be sent.
 func (p *process) anyScopeReady() (err error) {
 	for _, scope := range p.currentScopes() {
-		if err = p.sink.Ready(scope); err == nil {
+		if err = cmp.Or(p.sink.Ready(scope), p.relay.Stalled(scope)); err == nil {
 			return nil
 		}
 	}
