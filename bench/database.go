@@ -42,7 +42,8 @@ type database struct {
 }
 
 func (s *stage) makeRoles(ctx context.Context) error {
-	return s.execute(ctx, "postgres", `create role `+ownerRole+` login`, `create role `+relayRole+` login`)
+	return s.execute(ctx, "postgres", `create role `+ownerRole+` login`, `create role `+relayRole+` login`,
+		`create role `+peerRole+` login replication bypassrls`)
 }
 
 // url is the database's address for one role.

@@ -14,9 +14,19 @@ type drained struct {
 	elapsed time.Duration // from the start to the last row marked
 	first   time.Duration // from the start to the first row marked
 	memory  float64       // the most that was resident, in MiB; 0 if not measured
+	going   lap           // from the first record on; no rows if not measured
 }
 
 func (d drained) speed() float64 { return float64(d.rows) / d.elapsed.Seconds() }
+
+// lap is a part of it.
+type lap struct {
+	usage
+	rows    int
+	elapsed time.Duration
+}
+
+func (l lap) speed() float64 { return float64(l.rows) / l.elapsed.Seconds() }
 
 // way is one way of emptying the outbox, and how it went each time.
 type way struct {
@@ -28,10 +38,13 @@ type way struct {
 // speed is the median, in rows a second.
 func (w *way) speed() float64 { return median(each(w.went, drained.speed)) }
 
-// ways are the relay, what it is to be much faster than, and what it can't be faster than.
-type ways struct{ indexed, plain, loop, producer *way }
+// ways are the relay, what it is to be much faster than, what it can't be faster than, and what others have made.
+type ways struct {
+	indexed, plain, loop, producer *way
+	peers                          []*way
+}
 
-func (w ways) all() []*way { return []*way{w.indexed, w.plain, w.loop, w.producer} }
+func (w ways) all() []*way { return append([]*way{w.indexed, w.plain, w.loop, w.producer}, w.peers...) }
 
 // drain measures the relay on a backlog beside a loop that takes one row at a time and beside a producer that has the
 // records in memory. The ways take turns, so that a change of the machine's mood hits all of them.
@@ -51,6 +64,9 @@ func drain(ctx context.Context, s *stage) ([]target, error) {
 		}
 	}
 	ways.print(s)
+	if s.peers {
+		ways.printLaps(s)
+	}
 	return ways.targets(), nil
 }
 
@@ -80,6 +96,7 @@ func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
 		producer: &way{name: "producer alone, no database", run: func(ctx context.Context) (drained, error) {
 			return s.onTopic(ctx, func(t topic) (drained, error) { return s.runProducer(ctx, t, records) })
 		}},
+		peers: s.peerWays(filled[1]),
 	}
 	_, err = w.producer.run(ctx)
 	return w, err

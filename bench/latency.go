@@ -117,7 +117,7 @@ func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess
 	if err := w.write(ctx, d.stage.warmUp); err != nil {
 		return err
 	}
-	before, err := d.work(ctx)
+	before, err := d.work(ctx, r.process.PID())
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess
 		return err
 	}
 	seconds := time.Since(from).Seconds()
-	after, err := d.work(ctx)
+	after, err := d.work(ctx, r.process.PID())
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess
 	l.relay, l.sessions = (after.relay-before.relay).Seconds()/seconds, (after.sessions-before.sessions).Seconds()/seconds
 	l.delays = c.delays(w.commits, from)
 	l.rate = float64(len(l.delays)) / seconds
-	l.memory, err = peakMemory(r.pid)
+	l.memory, err = peakMemory(r.process.PID())
 	return err
 }
 
@@ -165,8 +165,8 @@ func (c *consumer) delays(commits map[string]time.Time, from time.Time) (all []t
 // work is the processor time so far of the relay and of its sessions.
 type work struct{ relay, sessions time.Duration }
 
-func (d database) work(ctx context.Context) (w work, err error) {
-	if w.relay, err = cpuTime("relay"); err != nil {
+func (d database) work(ctx context.Context, relay int) (w work, err error) {
+	if w.relay, err = cpuTime(relay); err != nil {
 		return w, err
 	}
 	var backends []int

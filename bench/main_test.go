@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,10 +18,32 @@ func TestParse(t *testing.T) {
 		"quick":          {[]string{"-quick"}, small.runs, ""},
 		"quick, 2 times": {[]string{"-quick", "-runs", "2"}, 2, ""},
 		"one scenario":   {[]string{"-only", "claim"}, full.runs, "claim"},
+		"with peers":     {[]string{"-quick", "-peers", "-only", "drain"}, small.runs, "drain"},
 	} {
 		o, err := parse(test.args, &bytes.Buffer{})
 		if err != nil || o.runs != test.runs || o.only != test.only {
 			t.Errorf("%s: %d runs of %q, %v; want %d of %q", name, o.runs, o.only, err, test.runs, test.only)
+		}
+	}
+}
+
+func TestPeersAreAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		args := []string{"-quick"}
+		if asked {
+			args = append(args, "-peers")
+		}
+		o, err := parse(args, &bytes.Buffer{})
+		if err != nil || o.peers != asked {
+			t.Errorf("%v: peers = %t, %v", args, o.peers, err)
+		}
+		s := &stage{sizes: o.sizes}
+		if got := slices.Contains(s.postgresSettings(), "wal_level=logical"); got != asked {
+			t.Errorf("%v: the server's log is for Debezium: %t", args, got)
+		}
+		if got := len(s.peerWays(database{})) > 0; got != asked {
+			t.Errorf("%v: ways of others: %t", args, got)
 		}
 	}
 }
@@ -33,6 +56,7 @@ func TestBadUsageNamesTheFault(t *testing.T) {
 	}{
 		{[]string{"-runs", "-1"}, "-runs must be 1 or more"},
 		{[]string{"-only", "speed"}, "drain, claim, latency"},
+		{[]string{"-peers", "-only", "claim"}, "-peers is about drain"},
 		{[]string{"fast"}, `unexpected argument "fast"`},
 		{[]string{"-slow"}, "-slow"},
 	} {

@@ -17,15 +17,15 @@ type usage struct {
 	wal      float64       // bytes
 }
 
-// look reads all meters. client is the name of the child that moves the rows, or empty if we do.
-func (s *stage) look(ctx context.Context, client string) (u usage, err error) {
+// look reads all meters. client is the process that moves the rows, or 0 if we do.
+func (s *stage) look(ctx context.Context, client int) (u usage, err error) {
 	if u.client, err = clientTime(client); err != nil {
 		return u, err
 	}
-	if u.postgres, err = cpuTime("postgres"); err != nil {
+	if u.postgres, err = cpuTime(s.postgresPID); err != nil {
 		return u, err
 	}
-	if u.kafka, err = cpuTime("java"); err != nil {
+	if u.kafka, err = cpuTime(s.kafkaPID); err != nil {
 		return u, err
 	}
 	err = s.connected(ctx, "postgres", func(conn *pgx.Conn) error {
@@ -35,8 +35,8 @@ func (s *stage) look(ctx context.Context, client string) (u usage, err error) {
 	return u, err
 }
 
-func clientTime(client string) (time.Duration, error) {
-	if client != "" {
+func clientTime(client int) (time.Duration, error) {
+	if client != 0 {
 		return cpuTime(client)
 	}
 	own, err := readStat(os.Getpid())

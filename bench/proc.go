@@ -87,24 +87,25 @@ func childNamed(name string) (pid int, err error) {
 	return 0, fmt.Errorf("no child of ours is called %s", name)
 }
 
-// cpuTime is the processor time that a child of ours and its own children have used so far.
-func cpuTime(name string) (time.Duration, error) {
-	pid, err := childNamed(name)
-	if err != nil {
-		return 0, err
-	}
+// cpuTime is the processor time that a process and its own children have used so far.
+func cpuTime(pid int) (time.Duration, error) {
 	all, err := processes()
 	if err != nil {
 		return 0, err
 	}
 	var sum time.Duration
+	found := false
 	for _, s := range all {
 		if s.pid == pid {
 			sum += s.own + s.reaped
+			found = true
 		}
 		if s.parent == pid {
 			sum += s.own
 		}
+	}
+	if !found {
+		return 0, fmt.Errorf("no process %d", pid)
 	}
 	return sum, nil
 }

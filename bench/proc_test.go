@@ -59,8 +59,11 @@ func TestChildNamed(t *testing.T) {
 	if pid, err := childNamed("cat"); err != nil || pid != child.Process.Pid {
 		t.Errorf("childNamed = %d, %v, want %d", pid, err, child.Process.Pid)
 	}
-	if _, err := cpuTime("cat"); err != nil {
+	if _, err := cpuTime(child.Process.Pid); err != nil {
 		t.Errorf("cpuTime: %v", err)
+	}
+	if _, err := cpuTime(-1); err == nil {
+		t.Error("cpuTime of a process that does not exist succeeded")
 	}
 	if _, err := childNamed("nobody"); err == nil {
 		t.Error("a child that does not exist was found")

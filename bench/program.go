@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -27,7 +26,6 @@ const (
 // relayProcess is the program under test, running.
 type relayProcess struct {
 	process *childproc.Process
-	pid     int
 	address string // where it serves HTTP
 	started time.Time
 }
@@ -48,9 +46,6 @@ func (s *stage) startRelay(d database, t topic, tenants []envelope.Scope) (*rela
 	})
 	if err != nil {
 		return nil, err
-	}
-	if r.pid, err = childNamed("relay"); err != nil {
-		return nil, r.process.Failure(err)
 	}
 	return r, nil
 }
@@ -107,21 +102,7 @@ func (r *relayProcess) ready(ctx context.Context) error {
 
 // watched calls do with a context that ends when the relay does.
 func (r *relayProcess) watched(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	ended := errors.New("ended by itself")
-	go func() {
-		select {
-		case <-r.process.Done():
-			cancel(ended)
-		case <-ctx.Done():
-		}
-	}()
-	err := do(ctx)
-	if err != nil {
-		return r.process.Failure(fmt.Errorf("%w (%w)", err, context.Cause(ctx)))
-	}
-	return nil
+	return watched(ctx, r.process, do)
 }
 
 // stop ends the relay in an orderly way.

@@ -10,7 +10,7 @@ import (
 
 // runRelay has the relay empty the outbox. The broker's count must be the table's, to the row.
 func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained, err error) {
-	before, err := s.look(ctx, "")
+	before, err := s.look(ctx, 0)
 	if err != nil {
 		return went, err
 	}
@@ -21,7 +21,13 @@ func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained
 	}
 	defer r.process.Kill()
 	went.rows = s.backlog()
+	var began beginning
 	err = r.watched(ctx, func(ctx context.Context) error {
+		if s.peers {
+			if began, err = t.begin(ctx, r.process.PID()); err != nil {
+				return err
+			}
+		}
 		if err := t.await(ctx, went.rows); err != nil {
 			return err
 		}
@@ -30,12 +36,12 @@ func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained
 	if err != nil {
 		return went, err
 	}
-	after, err := s.look(ctx, "relay")
+	after, err := s.look(ctx, r.process.PID())
 	if err != nil {
 		return went, err
 	}
 	went.usage = after.since(before)
-	if went.memory, err = peakMemory(r.pid); err != nil {
+	if went.memory, err = peakMemory(r.process.PID()); err != nil {
 		return went, err
 	}
 	if err := r.stop(); err != nil {
@@ -43,6 +49,9 @@ func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained
 	}
 	if went.first, went.elapsed, err = d.span(ctx, r.started); err != nil {
 		return went, err
+	}
+	if s.peers {
+		went.going = began.until(after, went, r.started)
 	}
 	return went, t.expect(ctx, went.rows)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
@@ -78,10 +79,18 @@ func (s *stage) introduce(ctx context.Context) error {
 	}
 	t := table{title: "Measured " + time.Now().Format(time.DateOnly), head: []string{"", ""}}
 	t.add("machine", fmt.Sprintf("%d cores, %s, %s of memory, %s", runtime.NumCPU(), fact("/proc/cpuinfo", "model name"), memory(), runtime.GOOS+"/"+runtime.GOARCH))
-	t.add("PostgreSQL", version+", as shipped and "+strings.Join(postgresSettings, ", "))
+	t.add("PostgreSQL", version+", as shipped and "+strings.Join(s.postgresSettings(), ", "))
 	t.add("Kafka", fmt.Sprintf("%s, one broker, %d partitions, 1 GiB of heap", brokers.Sorted()[0].VersionGuess(), partitions))
 	t.add("Go, franz-go, pgx", strings.Join([]string{runtime.Version(), module("github.com/twmb/franz-go"), module("github.com/jackc/pgx/v5")}, ", "))
 	t.add("relay's settings", settings)
+	if s.peers {
+		program, err := buildinfo.ReadFile(s.watermill)
+		if err != nil {
+			return err
+		}
+		t.add("Debezium", fmt.Sprintf("%s on Kafka Connect %s, %s", debeziumVersion, connectVersion, connectHeap))
+		t.add("Watermill", fmt.Sprintf("%s; %s rows a query", watermillVersions(program), whole(watermillBatch)))
+	}
 	t.add("runs", fmt.Sprintf("%d; figures are medians (least to most)", s.runs))
 	t.print(s.out)
 	return nil

@@ -8,6 +8,7 @@ const versions = 3
 // sizes say how much is measured.
 type sizes struct {
 	quick bool
+	peers bool // drain also by what others have made
 	runs  int
 
 	tenants    int // of the backlog that is drained

@@ -17,8 +17,15 @@ import (
 	"outboxrelay/internal/pgserver"
 )
 
-// postgresSettings are those of a small production server. Everything else is as PostgreSQL ships it.
-var postgresSettings = []string{"shared_buffers=4GB", "max_wal_size=4GB"}
+// postgresSettings are those of a small production server. Everything else is as PostgreSQL ships it, except that Debezium
+// can't read the log without one more.
+func (s *stage) postgresSettings() []string {
+	settings := []string{"shared_buffers=4GB", "max_wal_size=4GB"}
+	if s.peers {
+		settings = append(settings, "wal_level=logical")
+	}
+	return settings
+}
 
 // stage is what all measurements run on.
 type stage struct {
@@ -30,6 +37,13 @@ type stage struct {
 	postgres *pgserver.Server
 	kafka    *kafkaserver.Cluster
 	admin    *kadm.Client
+
+	postgresPID, kafkaPID int
+
+	// What others have made, if it is measured.
+	java      string // the program
+	debezium  string // folder of the jars
+	watermill string // the program
 
 	named int // how many things newName has named
 }
@@ -53,13 +67,24 @@ func (s *stage) set(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("build the relay (run this in the module's folder): %w\n%s", err, output)
 	}
-	if s.postgres, err = pgserver.Start(ctx, pgserver.Options{Durable: true, Settings: postgresSettings}); err != nil {
+	if s.peers {
+		if err := s.preparePeers(ctx); err != nil {
+			return err
+		}
+	}
+	if s.postgres, err = pgserver.Start(ctx, pgserver.Options{Durable: true, Settings: s.postgresSettings()}); err != nil {
+		return err
+	}
+	if s.postgresPID, err = childNamed("postgres"); err != nil {
 		return err
 	}
 	if err := s.makeRoles(ctx); err != nil {
 		return err
 	}
 	if s.kafka, err = kafkaserver.Start(ctx, kafkaserver.Options{Throughput: true}); err != nil {
+		return err
+	}
+	if s.kafkaPID, err = childNamed("java"); err != nil {
 		return err
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()...), kgo.MetadataMinAge(100*time.Millisecond))

@@ -103,6 +103,9 @@ func Run(ctx context.Context, command Command) error {
 	}
 }
 
+// PID is the child's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"outboxrelay/internal/childproc"
+	"outboxrelay/internal/javalibs"
 )
 
 // Options say what Start starts. The zero value is one plain node.
@@ -52,11 +53,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func start(ctx context.Context, options Options) (*Cluster, error) {
-	java, err := findJava()
+	java, err := javalibs.Java()
 	if err != nil {
 		return nil, err
 	}
-	libs, err := jars(ctx)
+	libs, err := javalibs.Folder(ctx, "kafka-"+version, project)
 	if err != nil {
 		return nil, err
 	}
