@@ -43,9 +43,8 @@ func TestDuePlan(t *testing.T) {
 			stored, starts = append(stored, scopes[i].Stored()), append(starts, "-infinity")
 		}
 		f.fill(t, scopes[7], 3000, 1)
-		check := func(statistics string) {
+		probes := func(plan node, statistics string) {
 			t.Helper()
-			plan := f.explainText(t, scopes[0], f.DueText(), []any{stored, starts, make([]int64, tenants)})
 			for _, step := range plan.all() {
 				if step.Relation != "" && (!strings.HasPrefix(step.Type, "Index") || step.Index != "idx_aksara_operation_outbox_pending") {
 					t.Errorf("%s: a %s of %s %s", statistics, step.Type, step.Relation, step.Index)
@@ -54,6 +53,12 @@ func TestDuePlan(t *testing.T) {
 			if n := plan.buffers(); n > 10*tenants {
 				t.Errorf("%s: %d buffers: %s", statistics, n, plan)
 			}
+		}
+		check := func(statistics string) {
+			t.Helper()
+			plan := f.explainText(t, scopes[0], f.DueText(), []any{stored, starts, make([]int64, tenants)})
+			probes(plan, statistics)
+			probes(f.explainText(t, scopes[0], f.WaitingText(), []any{stored}), statistics)
 		}
 		check("without statistics")
 		f.exec(t, "analyze")
@@ -67,9 +72,13 @@ func TestDuePlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		waiting, err := f.Waiting(t.Context(), scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range scopes {
-			if want := i == 200; (due[i] == 0) != want {
-				t.Errorf("%s: due in %s", scopes[i], due[i])
+			if want := i == 200; (due[i] == 0) != want || waiting[i] != want {
+				t.Errorf("%s: due in %s, waiting %t", scopes[i], due[i], waiting[i])
 			}
 		}
 	})

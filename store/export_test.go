@@ -24,3 +24,6 @@ func (s *Store) ClaimText(req relay.Request, indexed bool) string { return s.cla
 
 // DueText is the look at several scopes.
 func (s *Store) DueText() string { return s.sql.due }
+
+// WaitingText is the look whether several scopes have rows.
+func (s *Store) WaitingText() string { return s.sql.waiting }

@@ -28,7 +28,7 @@ type statements struct {
 	schema string // quoted
 	claim  *template.Template
 
-	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due string
+	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting string
 
 	parkedIDs, parkedPayload                                         string
 	parkedFind, parkedRetry, parkedDiscard, parkedBehind, deadLetter variants
@@ -54,6 +54,7 @@ func newStatements(schema string) statements {
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
 	s.renew, s.namespaces, s.payload, s.due = text("renew.sql"), text("namespaces.sql"), text("payload.sql"), text("due.sql")
+	s.waiting = text("waiting.sql")
 	s.parkedIDs, s.parkedPayload = text("parked_ids.sql"), text("parked_payload.sql")
 	both := func(name, do string) variants {
 		data := func(indexed bool) map[string]any {

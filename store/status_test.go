@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"outboxrelay/envelope"
 	"outboxrelay/internal/sample"
 	"outboxrelay/store"
 )
@@ -64,6 +66,10 @@ func TestStatusStopsCounting(t *testing.T) {
 			got.OldestDue = 0
 			if err != nil || got != want {
 				t.Errorf("%s: %+v, %v, want %+v", due, got, err, want)
+			}
+			waiting, err := f.Waiting(t.Context(), []envelope.Scope{tenant(t, "none"), scope})
+			if err != nil || !slices.Equal(waiting, []bool{false, true}) {
+				t.Errorf("%s: waiting %v, %v, want only the second", due, waiting, err)
 			}
 		}
 	})
