@@ -96,7 +96,7 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
 		return
 	}
 	if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
-		r.scheduler.hush(d.claim.Scope, d.start)
+		r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
 	}
 	size := d.forget()
 	most := followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)

@@ -45,7 +45,7 @@ type topic struct {
 	paused   time.Time // nothing is claimed before
 	prober   *turn     // makes a claim of a few rows to see whether the trouble is over
 	probing  bool      // that may still take a worker
-	silent   bool      // nothing has come through for so long that no worker waits for it
+	silent   time.Time // until then nothing is claimed, since nothing has come through; zero if it has
 	through  time.Time // when something last did
 }
 
@@ -54,8 +54,8 @@ func (s *scheduler) closed(t *topic) time.Duration {
 	if wait := time.Until(t.paused); wait > 0 {
 		return wait
 	}
-	if t.silent {
-		return probesWait
+	if wait := time.Until(t.silent); wait > 0 {
+		return min(wait, probesWait)
 	}
 	if t.troubles > 0 && t.prober == nil && s.probes >= probesAtOnce {
 		return probesWait
@@ -116,8 +116,8 @@ func (s *scheduler) patience(scope envelope.Scope) time.Duration {
 
 // hush notes that a worker waits no longer for a claim that began at a time, and of which
 // nothing got through. Unless something else of its topic did, nothing more is claimed for
-// that until news come.
-func (s *scheduler) hush(scope envelope.Scope, began time.Time) {
+// that until news come, or should have come.
+func (s *scheduler) hush(scope envelope.Scope, began, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[s.topic(scope)]
@@ -125,16 +125,16 @@ func (s *scheduler) hush(scope envelope.Scope, began time.Time) {
 		return
 	}
 	s.unhand(t)
-	if !t.silent {
-		t.silent = true
+	if t.silent.IsZero() {
 		s.silent++
 	}
+	t.silent = until
 }
 
 // unhush ends that. The caller holds mu.
 func (s *scheduler) unhush(t *topic) {
-	if t.silent {
-		t.silent = false
+	if !t.silent.IsZero() {
+		t.silent = time.Time{}
 		s.silent--
 	}
 }

@@ -258,6 +258,40 @@ func TestOneSilentPartition(t *testing.T) {
 	})
 }
 
+// TestSilenceEnds: a tenant whose answers can't be written does not keep the topic of others silent.
+func TestSilenceEnds(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		bad, good := f.scope("bad"), f.scope("good")
+		f.operation(bad, 1)
+		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
+			if call.Scope == bad && len(call.Verdicts) > 0 {
+				return errors.New("locked")
+			}
+			return nil
+		})
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			if s.Events[0].Scope == bad {
+				time.Sleep(5 * time.Second)
+				s.Rest(relay.Environment.Wrap(errors.New("denied")))
+				return
+			}
+			s.Rest(nil)
+		}
+		f.makeFor(oneTopic{f.sink})
+		stop := f.start(bad, good)
+		time.Sleep(2 * time.Second) // it is silent now
+		f.operation(good, 1)
+		begin := time.Now()
+		f.await("the good scope is drained", f.drained(good))
+		if took := time.Since(begin); took > relay.DefaultDeliveryTimeout+5*time.Second {
+			t.Errorf("an event took %s", took)
+		}
+		f.store.SetFault(nil)
+		f.await("the bad scope's answer is written", func() bool { return f.row(bad, 0).LastError != "" })
+		stop()
+	})
+}
+
 // TestLateAnswersOpenTheWay: events that are acknowledged, only later than usual, show that the topic works.
 func TestLateAnswersOpenTheWay(t *testing.T) {
 	bubble(t, func(f *fixture) {
