@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
@@ -92,12 +94,19 @@ func readRows(ctx context.Context, pool *pgxpool.Pool) ([]row, error) {
 	})
 }
 
+// topicEnds asks where the topic ends, again while a leader that was just elected does not know.
+func (s *stage) topicEnds(ctx context.Context) (kadm.ListedOffsets, error) {
+	for {
+		ends, err := kadm.NewClient(s.client).ListEndOffsets(ctx, topicName)
+		if err = cmp.Or(err, ends.Error()); !kerr.IsRetriable(err) || !await(ctx, time.After(time.Second)) {
+			return ends, err
+		}
+	}
+}
+
 // readRecords reads the topic from start to end.
 func (s *stage) readRecords(ctx context.Context) (records []*kgo.Record, err error) {
-	ends, err := kadm.NewClient(s.client).ListEndOffsets(ctx, topicName)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := s.topicEnds(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,10 +86,11 @@ func (r *Relay) workAbandoned(ctx, inFlight context.Context, worker int) {
 // deliverAbandoned claims and delivers some abandoned rows of a scope; false if there
 // are none or the scope has to wait.
 func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.Scope, worker int) bool {
-	switch open, served := r.scheduler.open(scope); {
+	rows, served := r.scheduler.together(scope, min(mostTogether, r.cfg.BatchRows))
+	switch {
 	case !served:
 		return false
-	case !open || r.sink.Ready(scope) != nil:
+	case rows == 0 || r.sink.Ready(scope) != nil:
 		r.abandoned.add(scope)
 		return false
 	}
@@ -98,7 +99,7 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 		return false
 	}
 	r.pulse.busy(worker)
-	claim, err := r.makeClaim(inFlight, Request{Scope: scope, Rows: min(mostTogether, r.cfg.BatchRows), Abandoned: true})
+	claim, err := r.makeClaim(inFlight, Request{Scope: scope, Rows: rows, Abandoned: true})
 	leave()
 	if err != nil {
 		r.failed(scope, fmt.Errorf("claim: %w", err))
@@ -113,9 +114,9 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	done := make(chan struct{})
 	r.background.Go(func() {
 		defer close(done)
-		r.carry(inFlight, d, func() {})
+		r.deliver(inFlight, d, func() {})
 	})
-	for {
+	for time.Since(d.start) < r.cfg.Lease { // whatever keeps it longer is not its rows
 		select {
 		case <-done:
 			return true
@@ -125,6 +126,7 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 			r.pulse.busy(worker) // waiting for servers is progress
 		}
 	}
+	return true
 }
 
 // survived takes the marks off a claim of abandoned rows whose answers are open: whatever

@@ -141,19 +141,22 @@ func byOperation(rows []Row) []int {
 	return order
 }
 
-// wayIsOpen is false if none of the answers says that an event got through, or failed
-// for its own sake, and some say that it was kept back or has no answer.
-func wayIsOpen(answers []error) bool {
-	open := true
+// passed tells whether events got through. Nothing is known of that if some failed for their
+// own sake, and nothing else stood in the way of the others than those.
+func passed(answers []error) (through, known bool) {
+	blocked, faulty := false, false
 	for _, err := range answers {
 		switch ClassOf(err) {
-		case Delivered, RowFault, Failed:
-			return true
-		case Environment, NotAttempted, Unknown:
-			open = false
+		case Delivered:
+			return true, true
+		case Environment, Unknown:
+			blocked = true
+		case RowFault, Failed:
+			faulty = true
+		case NotAttempted:
 		}
 	}
-	return open
+	return false, blocked || !faulty
 }
 
 // settle writes verdicts, and tries again until the store takes them or ctx ends: a

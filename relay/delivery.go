@@ -14,7 +14,7 @@ const (
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
 	// followedPerWorker bounds what waits in the background for answers: so many full
-	// claims, or as many smaller ones as take no more.
+	// claims, or as many smaller ones as take no more. Claims get smaller before that.
 	followedPerWorker = 4
 	// leastFollowed is what a claim without bytes takes.
 	leastFollowed = 16 << 10
@@ -78,16 +78,10 @@ func (d *delivery) suspect() bool {
 func (d *delivery) leftBehind() bool { return Marks(d.claim.Token) > 0 }
 
 // deliver takes a claim to its end: publish, wait for the answers, settle. All are
-// settled together if they come within a second, else what is known each second, and what
-// has no answer by then is waited for in the background, so that topics that are silent
-// keep no worker from others. It calls beat at each step, and tells the scheduler whether
-// events get through.
-func (r *Relay) deliver(ctx context.Context, claim Claim, beat func()) {
-	r.carry(ctx, newDelivery(claim), beat)
-}
-
-// carry is deliver for a delivery that somebody else looks at too.
-func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
+// settled together if they come within a second. What has no answer by then is waited for
+// in the background, so that topics that are silent keep no worker from others. It calls
+// beat at each step, and tells the scheduler whether events get through.
+func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
 	d.answers = r.publish(ctx, d.claim, r.background.Go)
 	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)), beat)
 	if !d.waits() {
@@ -99,8 +93,7 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
 		r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
 	}
 	size := d.forget()
-	most := followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)
-	if followed := r.followed.Add(size); d.suspect() || followed > most {
+	if followed := r.followed.Add(size); d.suspect() || followed > r.mostFollowed() {
 		r.follow(ctx, d, beat) // it may end the process, or there is so much that this worker has to wait too
 		r.followed.Add(-size)
 		return
@@ -111,12 +104,22 @@ func (r *Relay) carry(ctx context.Context, d *delivery, beat func()) {
 	})
 }
 
+// mostFollowed bounds what waits in the background for answers, in bytes.
+func (r *Relay) mostFollowed() int64 {
+	return followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)
+}
+
 var errSilent = errors.New("no answer came to what was sent within the delivery time-out; it is waited for, and the lease renewed meanwhile")
 
 // published tells what has become of a claim's events by the delivery time-out.
 func (r *Relay) published(d *delivery) {
 	r.observer.Published(d.claim, time.Since(d.start))
-	r.scheduler.delivered(d.claim.Scope, wayIsOpen(d.known), r.policy.jitter)
+	through, known := passed(d.known)
+	if !known {
+		r.scheduler.undecided(d.claim.Scope)
+		return
+	}
+	r.scheduler.delivered(d.claim.Scope, through, d.start, r.policy.jitter)
 }
 
 // follow waits for the answers that are still open. The claim is renewed meanwhile, so
@@ -204,7 +207,7 @@ func (r *Relay) heard(d *delivery) []error {
 	now := d.answers.snapshot()
 	for i, err := range now {
 		if ClassOf(err) == Delivered && (d.known == nil || isUnknown(d.known[i])) {
-			r.scheduler.delivered(d.claim.Scope, true, r.policy.jitter)
+			r.scheduler.delivered(d.claim.Scope, true, d.start, r.policy.jitter)
 			break
 		}
 	}

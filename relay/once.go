@@ -83,7 +83,7 @@ func (r *Relay) ExportOnce(ctx context.Context, scope envelope.Scope) (Outcome, 
 // did not see all.
 func (r *Relay) claimOne(ctx context.Context, scope envelope.Scope) (Claim, error) {
 	for {
-		claim, err := r.claim(ctx, scope, 1)
+		claim, err := r.makeClaim(ctx, Request{Scope: scope, Rows: 1})
 		if err != nil {
 			return Claim{}, fmt.Errorf("claim: %w", err)
 		}

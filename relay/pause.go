@@ -28,10 +28,25 @@ const (
 	probesAtOnce = 2
 
 	// A worker does not wait longer than this for the first answers of a topic in trouble, nor
-	// of any other while as many topics as this are silent: when very many fall silent at
-	// once, each takes a worker only for so long.
+	// of any other while as many topics as this are silent, or some part of what may wait for
+	// answers does: when very many fall silent at once, each takes a worker only for so long.
 	quickPatience = 100 * time.Millisecond
 	manySilent    = 4
+	manyFollowed  = 0.001
+	// So many claims in a row of which nothing comes through, for a second, make a topic silent
+	// if something came through lately: it may be one of its partitions that is.
+	silentClaims = 3
+	// While half of what may wait for answers does, claims of topics of which nothing has come
+	// through for lately ask for so little; with three quarters, nothing is claimed for those
+	// in trouble. The rest is for others.
+	lately       = 10 * time.Second
+	crowded      = 0.5
+	crowdedRows  = 10
+	crowdedBytes = 16 // divides the usual number
+	full         = 0.75
+	// A topic counts as stalled for so long after its last pause: if somebody else sends all
+	// meanwhile nothing of ours will show that it works again.
+	stalledFor = 2 * time.Minute
 	// In these moments after a pause others have the turn to probe, not the scope whose
 	// events did not get through.
 	othersFirst = 10 * time.Millisecond
@@ -47,6 +62,7 @@ type topic struct {
 	probing  bool      // that may still take a worker
 	silent   time.Time // until then nothing is claimed, since nothing has come through; zero if it has
 	through  time.Time // when something last did
+	quiet    int       // claims since then that workers wait for no longer
 }
 
 // closed is for how long nothing may be claimed for a topic. The caller holds mu.
@@ -57,30 +73,36 @@ func (s *scheduler) closed(t *topic) time.Duration {
 	if wait := time.Until(t.silent); wait > 0 {
 		return min(wait, probesWait)
 	}
-	if t.troubles > 0 && t.prober == nil && s.probes >= probesAtOnce {
+	if t.troubles > 0 && t.prober == nil && (s.probes >= probesAtOnce || s.followed() > full) {
 		return probesWait
 	}
 	return 0
 }
 
-// rows is how many rows the next claim of a scope asks for: few, as a probe, while nothing
-// of its topic gets through.
-func (s *scheduler) rows(t *turn, most int) int {
+// limits is how many rows, and bytes, the next claim of a scope asks for: few, as a probe,
+// while nothing of its topic gets through.
+func (s *scheduler) limits(t *turn, rows int, bytes int64) (int, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.most > 0 {
-		most = min(t.most, most)
+		rows = min(t.most, rows)
 	}
-	if t.topic.troubles == 0 {
-		return most
+	if t.topic.troubles > 0 {
+		if !t.topic.probing {
+			t.topic.probing = true
+			s.probes++
+		}
+		t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
+		rows = min(t.topic.probe(), rows)
 	}
-	if !t.topic.probing {
-		t.topic.probing = true
-		s.probes++
+	if s.followed() > crowded && (t.topic.quiet >= silentClaims || time.Since(t.topic.through) > lately) {
+		rows, bytes = min(crowdedRows, rows), max(1, bytes/crowdedBytes)
 	}
-	t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
-	return min(1<<min(t.topic.troubles-1, 20), mostProbed, most)
+	return rows, bytes
 }
+
+// probe is how many rows are tried with a topic in trouble.
+func (t *topic) probe() int { return min(1<<min(t.troubles-1, 20), mostProbed) }
 
 // probed ends a probe that had nothing to send. The caller holds mu.
 func (s *scheduler) probed(t *turn) {
@@ -108,15 +130,15 @@ func (s *scheduler) unhand(t *topic) {
 func (s *scheduler) patience(scope envelope.Scope) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[s.topic(scope)]; s.silent >= manySilent || t != nil && t.troubles > 0 {
+	if t := s.topics[s.topic(scope)]; s.followed() > manyFollowed || s.silent >= manySilent || t != nil && t.troubles > 0 {
 		return quickPatience
 	}
 	return settleEvery
 }
 
 // hush notes that a worker waits no longer for a claim that began at a time, and of which
-// nothing got through. Unless something else of its topic did, nothing more is claimed for
-// that until news come, or should have come.
+// nothing got through. Unless something else of its topic did, and if there are several,
+// nothing more is claimed for that until news come, or should have come.
 func (s *scheduler) hush(scope envelope.Scope, began, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,6 +147,10 @@ func (s *scheduler) hush(scope envelope.Scope, began, until time.Time) {
 		return
 	}
 	s.unhand(t)
+	t.quiet++
+	if t.troubles == 0 && (t.quiet < silentClaims || time.Since(t.through) < settleEvery) && began.Sub(t.through) < lately {
+		return
+	}
 	if t.silent.IsZero() {
 		s.silent++
 	}
@@ -139,12 +165,12 @@ func (s *scheduler) unhush(t *topic) {
 	}
 }
 
-// delivered takes the news of a claim's end, or of an answer before or after it. If nothing
-// got through for reasons that lie outside the events, the topic is paused, longer each
-// time, so that a sink that refuses everything is asked seldom and with little, however
-// many scopes wait; the first event that gets through ends that. Claims that were under
-// way together count as one.
-func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(time.Duration) time.Duration) {
+// delivered takes the news of the end of a claim that began at a time, or of an answer before
+// or after it. If nothing of the topic got through since then, for reasons that lie outside
+// the events, the topic is paused, longer each time, so that a sink that refuses everything
+// is asked seldom and with little, however many scopes wait; the first event that gets
+// through ends that. Claims that were under way together count as one.
+func (s *scheduler) delivered(scope envelope.Scope, through bool, began time.Time, jitter func(time.Duration) time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[s.topic(scope)]
@@ -153,14 +179,14 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	}
 	s.unhush(t)
 	if through {
-		t.through = time.Now()
+		t.through, t.quiet = time.Now(), 0
 	}
 	var due time.Time
 	switch {
 	case through && t.troubles > 0:
 		s.forget(t)
 		due = time.Now()
-	case !through && (t.prober != nil || time.Until(t.paused) <= 0):
+	case !through && !t.through.After(began) && (t.prober != nil || time.Until(t.paused) <= 0):
 		if t.troubles == 0 {
 			s.trouble++
 		}
@@ -177,6 +203,22 @@ func (s *scheduler) delivered(scope envelope.Scope, through bool, jitter func(ti
 	}
 }
 
+// undecided takes the end of a claim that says nothing of its topic: all of its events failed
+// for their own sake.
+func (s *scheduler) undecided(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn := s.scopes[scope]
+	if turn == nil {
+		return
+	}
+	s.unhush(turn.topic)
+	s.probed(turn)
+	if turn.topic.troubles > 0 {
+		s.wake(turn, time.Now())
+	}
+}
+
 // forget ends a topic's troubles. The caller holds mu.
 func (s *scheduler) forget(t *topic) {
 	if t.troubles > 0 {
@@ -187,20 +229,28 @@ func (s *scheduler) forget(t *topic) {
 	*t = topic{through: t.through}
 }
 
-// stalled is how many claims in a row of a scope's topic got nothing through.
+// stalled is how many claims in a row of a scope's topic got nothing through; 0 if the last
+// is long ago.
 func (s *scheduler) stalled(scope envelope.Scope) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[s.topic(scope)]; t != nil {
+	if t := s.topics[s.topic(scope)]; t != nil && time.Since(t.paused) < stalledFor {
 		return t.troubles
 	}
 	return 0
 }
 
-// open tells whether events of a scope may be sent now, and whether it is served at all.
-func (s *scheduler) open(scope envelope.Scope) (open, served bool) {
+// together is how many of so many rows of a scope, left behind by others, may be sent now; 0 if
+// none. served is false if the scope isn't served.
+func (s *scheduler) together(scope envelope.Scope, most int) (rows int, served bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, served := s.scopes[scope]
-	return served && time.Until(t.topic.paused) <= 0, served
+	switch {
+	case !served || time.Until(t.topic.paused) > 0:
+		return 0, served
+	case t.topic.troubles > 0:
+		return min(t.topic.probe(), most), true
+	}
+	return most, true
 }

@@ -223,75 +223,6 @@ func TestOneDeadPartition(t *testing.T) {
 	}
 }
 
-// TestOneSilentPartition: a partition, or a broker, that takes events and does not answer delays those of others only by the
-// first moments.
-func TestOneSilentPartition(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		scopes := f.scopes(4)
-		silent := map[uuid.UUID]bool{}
-		for range 500 {
-			silent[f.operation(scopes[0], 1)] = true
-		}
-		f.sink.Handle = func(ctx context.Context, s *relaytest.Send) {
-			for i := range s.Events {
-				if !silent[s.Events[i].OperationID] {
-					s.Answer(i, nil)
-				}
-			}
-			<-ctx.Done()
-		}
-		f.makeFor(oneTopic{f.sink})
-		stop := f.start(scopes...)
-		var worst time.Duration
-		for n := range 300 {
-			id := f.operation(scopes[n%4], 1)
-			begin := time.Now()
-			f.await("it is delivered", func() bool { return len(f.versions(id)) == 1 })
-			worst = max(worst, time.Since(begin))
-			time.Sleep(time.Second)
-		}
-		if worst > 2*time.Second {
-			t.Errorf("an event of another partition took %s", worst)
-		}
-		t.Logf("at most %s", worst)
-		stop()
-	})
-}
-
-// TestSilenceEnds: a tenant whose answers can't be written does not keep the topic of others silent.
-func TestSilenceEnds(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		bad, good := f.scope("bad"), f.scope("good")
-		f.operation(bad, 1)
-		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
-			if call.Scope == bad && len(call.Verdicts) > 0 {
-				return errors.New("locked")
-			}
-			return nil
-		})
-		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
-			if s.Events[0].Scope == bad {
-				time.Sleep(5 * time.Second)
-				s.Rest(relay.Environment.Wrap(errors.New("denied")))
-				return
-			}
-			s.Rest(nil)
-		}
-		f.makeFor(oneTopic{f.sink})
-		stop := f.start(bad, good)
-		time.Sleep(2 * time.Second) // it is silent now
-		f.operation(good, 1)
-		begin := time.Now()
-		f.await("the good scope is drained", f.drained(good))
-		if took := time.Since(begin); took > relay.DefaultDeliveryTimeout+5*time.Second {
-			t.Errorf("an event took %s", took)
-		}
-		f.store.SetFault(nil)
-		f.await("the bad scope's answer is written", func() bool { return f.row(bad, 0).LastError != "" })
-		stop()
-	})
-}
-
 // TestLateAnswersOpenTheWay: events that are acknowledged, only later than usual, show that the topic works.
 func TestLateAnswersOpenTheWay(t *testing.T) {
 	bubble(t, func(f *fixture) {
@@ -379,41 +310,6 @@ func TestSlowTopicsHoldNoOther(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		stop()
-	})
-}
-
-// TestManySilentTopics: very many topics that fall silent at the same instant delay others by a moment each, once.
-func TestManySilentTopics(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		const silent = 200
-		scopes := f.scopes(silent + 1)
-		good := scopes[silent]
-		for _, scope := range scopes[:silent] {
-			f.operation(scope, 3)
-		}
-		f.sink.Handle = func(ctx context.Context, s *relaytest.Send) {
-			if s.Events[0].Scope != good {
-				<-ctx.Done()
-				return
-			}
-			s.Rest(nil)
-		}
-		stop := f.start(scopes...)
-		var worst, later time.Duration
-		for start := time.Now(); time.Since(start) < 90*time.Second; time.Sleep(time.Second) {
-			f.operation(good, 1)
-			begin := time.Now()
-			f.await("the good scope is drained", f.drained(good))
-			worst = max(worst, time.Since(begin))
-			if begin.Sub(start) > 30*time.Second {
-				later = max(later, time.Since(begin))
-			}
-		}
-		if worst > 10*time.Second || later > time.Second {
-			t.Errorf("an event took %s, and after half a minute %s, want 10 s and 1 s at most", worst, later)
-		}
-		t.Logf("an event took %s, after half a minute %s", worst, later)
 		stop()
 	})
 }

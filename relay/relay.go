@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,21 +138,18 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 		observer = Unobserved{}
 	}
 	p := policy{retry: cfg.RetryDelay, maxRetry: cfg.RetryMaxDelay, buries: cfg.DeadLetters != nil, random: rand.Float64}
-	return &Relay{
+	r := &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
-		scheduler: newScheduler(cfg.PollInterval, topicOf(sink)), database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
-	}, nil
+		database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
+	}
+	r.scheduler = newScheduler(cfg.PollInterval, topicOf(sink), func() float64 { return float64(r.followed.Load()) / float64(r.mostFollowed()) })
+	return r, nil
 }
 
-// claim claims rows that no former claim has left behind.
-func (r *Relay) claim(ctx context.Context, scope envelope.Scope, rows int) (Claim, error) {
-	return r.makeClaim(ctx, Request{Scope: scope, Rows: rows})
-}
-
-// makeClaim makes one claim and reports it.
+// makeClaim makes one claim, of as many bytes as usual if req does not say, and reports it.
 func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
 	req.Namespace, req.Token = r.cfg.Namespace, newToken(r.cfg.WorkerID)
-	req.Lease, req.Bytes = r.cfg.Lease, r.cfg.BatchBytes
+	req.Lease, req.Bytes = r.cfg.Lease, cmp.Or(req.Bytes, r.cfg.BatchBytes)
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)
 	if err != nil {

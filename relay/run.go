@@ -61,7 +61,7 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 		claim, ok := r.take(inFlight, next.turns[0])
 		leave()
 		if ok && len(claim.Rows) > 0 {
-			r.deliver(inFlight, claim, func() { r.pulse.busy(worker) })
+			r.deliver(inFlight, newDelivery(claim), func() { r.pulse.busy(worker) })
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
 		r.scheduler.later(t, notReadyWait)
 		return Claim{}, false
 	}
-	rows := r.scheduler.rows(t, r.cfg.BatchRows)
-	claim, err := r.claim(ctx, t.scope, rows)
+	rows, bytes := r.scheduler.limits(t, r.cfg.BatchRows, r.cfg.BatchBytes)
+	claim, err := r.makeClaim(ctx, Request{Scope: t.scope, Rows: rows, Bytes: bytes})
 	if err != nil {
 		r.failed(t.scope, fmt.Errorf("claim: %w", err))
 		r.scheduler.failed(t, rows)

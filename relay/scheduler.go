@@ -44,6 +44,8 @@ const (
 type scheduler struct {
 	poll  time.Duration // longest wait of an idle scope
 	topic func(envelope.Scope) string
+	// followed is how much of what may wait for answers in the background does so, 1 for all.
+	followed func() float64
 
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
@@ -76,8 +78,8 @@ type turn struct {
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
-func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string) *scheduler {
-	return &scheduler{poll: poll, topic: topicOf, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
+func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string, followed func() float64) *scheduler {
+	return &scheduler{poll: poll, topic: topicOf, followed: followed, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
 }
 
 // set replaces the scopes that are served. New ones are due at once; one that is

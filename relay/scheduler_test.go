@@ -27,6 +27,9 @@ func testScope(t *testing.T, id string) envelope.Scope {
 	return scope
 }
 
+// nothing waits for answers.
+func nothing() float64 { return 0 }
+
 // mustNext takes the next turn. When several scopes are to be looked at, all have something due.
 func mustNext(t *testing.T, s *scheduler) *turn {
 	t.Helper()
@@ -63,7 +66,7 @@ func TestSchedulerIsFair(t *testing.T) {
 		for i := range few {
 			scopes = append(scopes, testScope(t, fmt.Sprint("few-", i)))
 		}
-		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
 		s.set(scopes)
 		for round := range 3 {
 			var had []envelope.Scope
@@ -108,7 +111,7 @@ func TestSchedulerConservesWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		busy, idle := testScope(t, "busy"), testScope(t, "idle")
-		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
 		s.set([]envelope.Scope{busy, idle})
 		start, turns := time.Now(), 0
 		for range 1000 {
@@ -152,7 +155,7 @@ func TestSchedulerWaits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newScheduler(c.poll, envelope.Scope.String)
+				s := newScheduler(c.poll, envelope.Scope.String, nothing)
 				s.set([]envelope.Scope{testScope(t, "a")})
 				turn := mustNext(t, s)
 				for i, claim := range c.claims {
@@ -237,7 +240,7 @@ func TestSchedulerSet(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a, b := testScope(t, "a"), testScope(t, "b")
-				s := newScheduler(DefaultPollInterval, envelope.Scope.String)
+				s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
 				s.set([]envelope.Scope{a, b})
 				c.do(t, s, a, b)
 			})
@@ -250,7 +253,7 @@ func TestSchedulerWakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
-		s := newScheduler(time.Hour, envelope.Scope.String)
+		s := newScheduler(time.Hour, envelope.Scope.String, nothing)
 		start := time.Now()
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
@@ -288,7 +291,7 @@ func TestSchedulerWakes(t *testing.T) {
 func TestSchedulerKeepsTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScheduler(DefaultPollInterval, envelope.Scope.String)
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
 		s.set([]envelope.Scope{testScope(t, "a")})
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -305,7 +308,7 @@ func TestPauseOfVeryManyTopics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const topics = 10_000
-		s := newScheduler(time.Second, envelope.Scope.Stored)
+		s := newScheduler(time.Second, envelope.Scope.Stored, nothing)
 		var scopes []envelope.Scope
 		for i := range topics {
 			scopes = append(scopes, testScope(t, fmt.Sprint(i)))
@@ -317,16 +320,16 @@ func TestPauseOfVeryManyTopics(t *testing.T) {
 		exactly := func(d time.Duration) time.Duration { return d }
 		for range 10 { // claims each
 			for _, scope := range scopes {
-				s.delivered(scope, false, exactly)
+				s.delivered(scope, false, time.Now(), exactly)
 			}
 			time.Sleep(time.Hour)
 		}
-		s.delivered(scopes[0], false, exactly)
+		s.delivered(scopes[0], false, time.Now(), exactly)
 		if pause, want := time.Until(s.scopes[scopes[0]].topic.paused), topics*time.Second/200; pause != want {
 			t.Errorf("paused for %s, want %s: 200 probes a second in all", pause, want)
 		}
 		for _, scope := range scopes {
-			s.delivered(scope, true, exactly)
+			s.delivered(scope, true, time.Now(), exactly)
 		}
 		if s.trouble != 0 {
 			t.Errorf("%d topics count as in trouble after all were mended", s.trouble)
@@ -340,16 +343,16 @@ func TestProbesAreFewAndNoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exactly := func(d time.Duration) time.Duration { return d }
 		a, b, c := testScope(t, "a"), testScope(t, "b"), testScope(t, "c")
-		s := newScheduler(time.Second, envelope.Scope.Stored)
+		s := newScheduler(time.Second, envelope.Scope.Stored, nothing)
 		s.set([]envelope.Scope{a, b, c})
 		for range 3 {
 			turn := mustNext(t, s)
 			s.claimed(turn, foundRows)
-			s.delivered(turn.scope, false, exactly)
+			s.delivered(turn.scope, false, time.Now(), exactly)
 		}
 		for range probesAtOnce {
 			turn := mustNext(t, s)
-			if n := s.rows(turn, 100); n != 1 {
+			if n, _ := s.limits(turn, 100, 1); n != 1 {
 				t.Errorf("a probe of %d rows, want 1", n)
 			}
 			s.claimed(turn, foundRows)
@@ -359,10 +362,11 @@ func TestProbesAreFewAndNoneIsForgotten(t *testing.T) {
 			t.Fatal("a third topic is being probed")
 		}
 		s.set([]envelope.Scope{c})
-		if turn := mustNext(t, s); turn.scope != c || s.rows(turn, 100) != 1 {
+		turn := mustNext(t, s)
+		if n, _ := s.limits(turn, 100, 1); turn.scope != c || n != 1 {
 			t.Errorf("the turn is of %s, want a probe of %s", turn.scope, c)
 		}
-		s.delivered(c, true, exactly)
+		s.delivered(c, true, time.Now(), exactly)
 		if s.probes != 0 || s.trouble != 0 {
 			t.Errorf("%d probes and %d topics in trouble, want none", s.probes, s.trouble)
 		}
@@ -375,14 +379,14 @@ func TestOnlyWhoHasWorkProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exactly := func(d time.Duration) time.Duration { return d }
 		busy := testScope(t, "busy")
-		s := newScheduler(DefaultPollInterval, func(envelope.Scope) string { return "shared" })
+		s := newScheduler(DefaultPollInterval, func(envelope.Scope) string { return "shared" }, nothing)
 		s.set([]envelope.Scope{busy, testScope(t, "one"), testScope(t, "two")})
 		for range 3 {
 			turn := mustNext(t, s)
 			s.claimed(turn, map[bool]Claim{true: foundRows}[turn.scope == busy])
 		}
 		start := time.Now()
-		s.delivered(busy, false, exactly)
+		s.delivered(busy, false, start, exactly)
 		for {
 			next, ok := s.next(t.Context())
 			if !ok {

@@ -69,6 +69,9 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 // them is read. Not by the claim itself: if its answer were lost nobody would have held
 // them, and they would have the mark.
 func (s *Store) addMark(ctx context.Context, claim *relay.Claim, lease time.Duration) {
+	if len(claim.Rows) == 0 {
+		return
+	}
 	ids := make([]int64, len(claim.Rows))
 	for i := range ids {
 		ids[i] = claim.Rows[i].ID

@@ -23,7 +23,7 @@ type Status struct {
 
 // Waiting tells, in the same order, which of some scopes have rows that are not exported,
 // in one round trip. The others have nothing to count.
-func (s *Store) Waiting(ctx context.Context, scopes []envelope.Scope) (waiting []bool, err error) {
+func (s *Store) Waiting(ctx context.Context, scopes []envelope.Scope) ([]bool, error) {
 	if len(scopes) == 0 {
 		return nil, nil
 	}
@@ -31,16 +31,7 @@ func (s *Store) Waiting(ctx context.Context, scopes []envelope.Scope) (waiting [
 	for i, scope := range scopes {
 		stored[i] = scope.Stored()
 	}
-	err = s.inScope(ctx, scopes[0], func(b *pgx.Batch) {
-		b.Queue(s.sql.waiting, stored).Query(func(rows pgx.Rows) (err error) {
-			waiting, err = pgx.CollectRows(rows, pgx.RowTo[bool])
-			return err
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for events of %s and %d other scopes: %w", scopes[0], len(scopes)-1, err)
-	}
-	return waiting, nil
+	return lookAt(ctx, s, scopes, s.sql.waiting, pgx.RowTo[bool], stored)
 }
 
 // Status counts the rows of one scope. It reads at most a few times CountCap entries

@@ -41,10 +41,8 @@ func (p *process) measure(ctx context.Context) {
 func every(ctx context.Context, pause time.Duration, do func()) {
 	for {
 		do()
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
@@ -73,23 +71,23 @@ func (p *process) measureBacklog(ctx context.Context) {
 			sum.Pending += st.Due + st.InFlight + st.Delayed
 			sum.Parked += st.Parked
 			sum.OldestDue = max(sum.OldestDue, st.OldestDue)
-			if !pause(ctx) {
+			if !sleep(ctx, measurePause) {
 				return
 			}
 		}
-		if !pause(ctx) {
+		if !sleep(ctx, measurePause) {
 			return
 		}
 	}
 	p.metrics.Backlog(sum)
 }
 
-// pause is false if ctx has ended.
-func pause(ctx context.Context) bool {
+// sleep is false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(measurePause):
+	case <-time.After(d):
 		return true
 	}
 }

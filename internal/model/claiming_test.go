@@ -48,8 +48,8 @@ func (m *model) unread(s *state, i int) {
 		return
 	}
 	c.stage = sent
-	for r := range c.rows {
-		switch operation := m.operation(r); {
+	for r, operation := range m.layout {
+		switch {
 		case c.rows[r].answer == absent:
 		case failing[operation]:
 			c.rows[r].answer = notAttempted
@@ -60,14 +60,6 @@ func (m *model) unread(s *state, i int) {
 		}
 	}
 	s.tidy(i)
-}
-
-// operation is which one a row is of; -1 if there is no such row.
-func (m *model) operation(r int) int {
-	if r >= len(m.layout) {
-		return -1
-	}
-	return m.layout[r]
 }
 
 func (m *model) operations() (n int) {
