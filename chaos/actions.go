@@ -5,12 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 func nothing(context.Context, *stage, fault) error { return nil }
 
 func killRelay(_ context.Context, s *stage, f fault) error {
 	s.relays[f.targets[0]-1].kill()
+	return nil
+}
+
+// momentPatience is how long a moment is waited for. Some come only while something else fails.
+const momentPatience = 3 * time.Second
+
+var errNoMoment = errors.New("its moment did not come")
+
+// killAtMoment kills a relay when something that it says has come so far.
+func killAtMoment(ctx context.Context, s *stage, f fault) error {
+	r := s.relays[f.targets[0]-1]
+	trap := r.watch.Arm(moments.All()[f.moment], r.kill)
+	select {
+	case <-trap.Sprung():
+		return nil
+	case <-ctx.Done():
+	case <-time.After(momentPatience):
+	}
+	if !r.watch.Disarm(trap) {
+		return errNoMoment
+	}
+	<-trap.Sprung()
 	return nil
 }
 

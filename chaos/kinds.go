@@ -26,6 +26,8 @@ type kind struct {
 	least, most time.Duration // between its beginning and its end
 	begin, end  action
 	kills       bool // it is kill -9 of a relay
+	// atMoment is for kinds that strike at one of moments.All. They begin when it comes, and are left out if it does not.
+	atMoment bool
 }
 
 // action does its part of a fault.
@@ -46,6 +48,8 @@ var kinds = []kind{
 		begin: killRelay, end: startRelay, kills: true},
 	{name: "relay killed, started later", site: relaySite, share: 3, counts: one, least: 2 * time.Second, most: 8 * time.Second,
 		begin: killRelay, end: startRelay, kills: true},
+	{name: "relay killed at a chosen moment", site: relaySite, share: 5, counts: one, most: time.Second,
+		begin: killAtMoment, end: startRelay, kills: true, atMoment: true},
 	{name: "relay frozen beyond its lease", site: relaySite, share: 2, counts: one, least: lease + time.Second, most: lease + 7*time.Second,
 		begin: freezeRelay, end: thawRelay},
 	{name: "relay stopped and started", site: relaySite, share: 2, counts: one, most: 2 * time.Second,

@@ -23,13 +23,13 @@ const (
 // happened is a fault that took place.
 type happened struct {
 	fault
-	begun, ended time.Time // before it began; when all was as before
+	begun, ended time.Time // before it began, or when its moment had come; when all was as before
 }
 
 // history is what the test has done.
 type history struct {
 	faults  []happened
-	skipped int // faults that found no room
+	skipped int // faults that found no room, or whose moment did not come
 	known   map[uuid.UUID]int
 	failed  int64 // transactions of the application
 	rest    int   // rows that are not exported in the end
@@ -126,7 +126,7 @@ func (s *stage) wait(ctx context.Context, watch *pgxpool.Pool) (rest int, took t
 	}
 }
 
-// carryOut begins each fault at its time, and returns when all have ended. One that finds no room is left out.
+// carryOut begins each fault at its time, and returns when all have ended. One that finds no room, or no moment, is left out.
 func (s *stage) carryOut(ctx context.Context, plan []fault) (done []happened, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,6 +151,9 @@ func (s *stage) carryOut(ctx context.Context, plan []fault) (done []happened, er
 			}
 			defer free.give(things)
 			h, err := s.inflict(ctx, f)
+			if errors.Is(err, errNoMoment) {
+				return
+			}
 			if err != nil {
 				cancel(fmt.Errorf("%v: %w", f, err))
 				return
@@ -174,6 +177,9 @@ func (s *stage) inflict(ctx context.Context, f fault) (h happened, err error) {
 	s.note("+ %v, for %v", f, f.lasts.Round(100*time.Millisecond))
 	if err := k.begin(ctx, s, f); err != nil {
 		return h, err
+	}
+	if k.atMoment {
+		h.begun = time.Now()
 	}
 	if f.lasts > 0 && !await(ctx, time.After(f.lasts)) {
 		return h, context.Cause(ctx)

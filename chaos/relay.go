@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"outboxrelay/internal/childproc"
+	"outboxrelay/internal/moments"
 )
 
 // stopGrace is more than a relay takes to end cleanly: RELAY_SHUTDOWN_GRACE is 20 s.
@@ -21,6 +22,7 @@ const stopGrace = 25 * time.Second
 type relay struct {
 	name    string
 	command childproc.Command
+	watch   *moments.Watch
 
 	mu      sync.Mutex
 	process *childproc.Process // nil while it is meant to be away
@@ -29,13 +31,13 @@ type relay struct {
 }
 
 // newRelay prepares a relay whose way to the database leads through its own link.
-func (s *stage) newRelay(number int, link *proxy) *relay {
+func (s *stage) newRelay(number int, link *proxy, watch *moments.Watch) *relay {
 	worker := fmt.Sprintf("worker-%d", max(1, number-1)) // the first two share one
 	name := fmt.Sprintf("relay-%d", number)
-	return &relay{name: name, command: childproc.Command{
+	return &relay{name: name, watch: watch, command: childproc.Command{
 		Path: s.program,
 		Dir:  s.dir.Path,
-		Env:  slices.Concat(childproc.Environment("PG", "RELAY_"), s.settings(link), []string{"RELAY_WORKER_ID=" + worker}),
+		Env:  slices.Concat(childproc.Environment("PG", "RELAY_"), s.settings(link), []string{"RELAY_WORKER_ID=" + worker, "RELAY_KAFKA_CLIENT_ID=" + name}),
 		Log:  filepath.Join(s.logs, name+".log"),
 		Temp: s.dir,
 	}}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 // table is one of the report's.
@@ -41,6 +43,7 @@ func (t *table) print(out io.Writer) {
 func (s *stage) report(out io.Writer, h history, f *findings) {
 	s.introduce(out)
 	perKind(out, h, f)
+	perMoment(out, h)
 	totals(out, h, f)
 }
 
@@ -81,11 +84,26 @@ delivery, and so can have kept it from being marked: one of a server or network 
 is none, 5 s count, and if there is none then either, every fault that went on within a lease before the second delivery.`)
 }
 
+// perMoment prints how often relays were killed at each moment.
+func perMoment(out io.Writer, h history) {
+	t := table{title: "Killed at chosen moments", head: []string{"statement or request", "moment", "times"}}
+	times := make([]int, len(moments.All()))
+	for _, f := range h.faults {
+		if kinds[f.kind].atMoment {
+			times[f.moment]++
+		}
+	}
+	for i, m := range moments.All() {
+		t.add(m.What, m.Stage, times[i])
+	}
+	t.print(out)
+}
+
 func totals(out io.Writer, h history, f *findings) {
 	v := f.verdict
 	_, unexplained := attribute(v.duplicates, h.faults)
 	t := table{title: "Totals", head: []string{"", ""}}
-	t.add("faults", fmt.Sprintf("%d (%d found no room)", len(h.faults), h.skipped))
+	t.add("faults", fmt.Sprintf("%d (%d found no room, or not their moment)", len(h.faults), h.skipped))
 	t.add("relays killed", killed(h.faults))
 	t.add("relays that ended by themselves, or not when asked", len(f.crashes))
 	t.add("transitions committed", fmt.Sprintf("%d (%d transactions of the application failed)", v.events, h.failed))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 const brokers = 3
@@ -19,6 +21,7 @@ type fault struct {
 	at      time.Duration // after the start
 	kind    int           // of kinds
 	targets []int         // numbers of relays or brokers, from 1 on, ascending
+	moment  int           // of moments.All, of kinds that strike at one
 	lasts   time.Duration
 }
 
@@ -48,13 +51,21 @@ func deck(which func(kind) bool) (cards []int) {
 // deal gives faults at random times. It goes through the shuffled deck again and again, so that no kind is left out for long.
 func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int) (faults []fault) {
 	next := len(cards)
+	var instants []int
 	for at := between(r, every/2, every*3/2); at < duration; at += between(r, every/2, every*3/2) {
 		if next == len(cards) {
 			r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
 			next = 0
 		}
 		k := kinds[cards[next]]
-		faults = append(faults, fault{at, cards[next], aim(r, k, relays), between(r, k.least, k.most)})
+		f := fault{at: at, kind: cards[next], targets: aim(r, k, relays), lasts: between(r, k.least, k.most)}
+		if k.atMoment {
+			if len(instants) == 0 {
+				instants = r.Perm(len(moments.All()))
+			}
+			f.moment, instants = instants[0], instants[1:]
+		}
+		faults = append(faults, f)
 		next++
 	}
 	return faults
@@ -121,6 +132,9 @@ func (f fault) String() string {
 	list := strings.Join(numbers, ", ")
 	switch k.site {
 	case relaySite:
+		if k.atMoment {
+			list += ", " + moments.All()[f.moment].String()
+		}
 		return fmt.Sprintf("%s (relay %s)", k.name, list)
 	case linkSite:
 		return fmt.Sprintf("%s (of relay %s)", k.name, list)

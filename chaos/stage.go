@@ -16,6 +16,7 @@ import (
 
 	"outboxrelay/internal/childproc"
 	"outboxrelay/internal/kafkaserver"
+	"outboxrelay/internal/moments"
 	"outboxrelay/internal/pgserver"
 )
 
@@ -33,9 +34,10 @@ type stage struct {
 	program  string // the relay
 	postgres *pgserver.Server
 	kafka    *kafkaserver.Cluster
-	client   *kgo.Client // reaches the brokers through the routes, as all clients do
-	links    []*proxy    // a relay's way to the database each
-	routes   []*proxy    // the way to a broker each
+	client   *kgo.Client      // reaches the brokers through the routes, as all clients do
+	links    []*proxy         // a relay's way to the database each
+	routes   []*proxy         // the way to a broker each
+	watched  []*moments.Proxy // behind those, to kill relays at chosen moments
 	relays   []*relay
 }
 
@@ -70,12 +72,28 @@ func (s *stage) set(ctx context.Context) (err error) {
 		return err
 	}
 	for i, port := range ports[brokers:] {
-		link := newProxy(fmt.Sprintf("database-%d", i+1), port, childproc.Loopback(s.postgres.Port()))
+		watch := &moments.Watch{}
+		watched, err := moments.Postgres(childproc.Loopback(0), childproc.Loopback(s.postgres.Port()), watch)
+		if err != nil {
+			return err
+		}
+		s.watched = append(s.watched, watched)
+		link := newProxy(fmt.Sprintf("database-%d", i+1), port, watched.Addr())
 		s.links = append(s.links, link)
 		if err := link.open(); err != nil {
 			return err
 		}
-		s.relays = append(s.relays, s.newRelay(i+1, link))
+		s.relays = append(s.relays, s.newRelay(i+1, link, watch))
+	}
+	return nil
+}
+
+// watchOf is the watch of the relay with a client.id, nil if it is another client's. Relays run when all have been made.
+func (s *stage) watchOf(clientID string) *moments.Watch {
+	for _, r := range s.relays {
+		if r.name == clientID {
+			return r.watch
+		}
 	}
 	return nil
 }
@@ -112,7 +130,12 @@ func (s *stage) startKafka(ctx context.Context, ports []int) (err error) {
 		return err
 	}
 	for i, upstream := range s.kafka.Addrs() {
-		route := newProxy(fmt.Sprintf("broker-%d", i+1), ports[i], upstream)
+		watched, err := moments.Kafka(childproc.Loopback(0), upstream, s.watchOf)
+		if err != nil {
+			return err
+		}
+		s.watched = append(s.watched, watched)
+		route := newProxy(fmt.Sprintf("broker-%d", i+1), ports[i], watched.Addr())
 		s.routes = append(s.routes, route)
 		if err := route.open(); err != nil {
 			return err
@@ -172,6 +195,9 @@ func (s *stage) close() (err error) {
 	}
 	for _, p := range append(s.links, s.routes...) {
 		err = errors.Join(err, p.cut())
+	}
+	for _, p := range s.watched {
+		err = errors.Join(err, p.Close())
 	}
 	if s.kafka != nil {
 		err = errors.Join(err, s.kafka.Close())

@@ -111,14 +111,10 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 		return false
 	}
 	d := newDelivery(claim)
-	done := make(chan struct{})
-	r.background.Go(func() {
-		defer close(done)
-		r.deliver(inFlight, d, func() {})
-	})
+	ended := r.begin(inFlight, d)
 	for time.Since(d.start) < r.cfg.Lease { // whatever keeps it longer is not its rows
 		select {
-		case <-done:
+		case <-ended:
 			return true
 		case <-d.survived:
 			return true

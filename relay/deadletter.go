@@ -19,16 +19,16 @@ type DeadLetters interface {
 
 // settleFaulty settles verdicts, those on faulty rows last: they go to the dead-letter
 // topic, if there is one, before they are marked.
-func (r *Relay) settleFaulty(ctx context.Context, claim Claim, verdicts []Verdict, beat func()) {
+func (r *Relay) settleFaulty(ctx context.Context, d *delivery, verdicts []Verdict) {
 	var faulty []Verdict
 	if r.cfg.DeadLetters != nil {
 		verdicts, faulty = splitFaulty(verdicts)
 	}
-	r.settle(ctx, claim, verdicts, beat)
+	r.settle(ctx, d, verdicts)
 	if len(faulty) > 0 {
-		beat()
-		r.settle(ctx, claim, r.bury(ctx, claim, faulty), beat)
-		r.outlived(ctx, claim, faulty)
+		d.beat()
+		r.settle(ctx, d, r.bury(ctx, d.claim, faulty))
+		r.outlived(ctx, d.claim, faulty)
 	}
 }
 

@@ -161,24 +161,31 @@ func passed(answers []error) (through, known bool) {
 
 // settle writes verdicts, and tries again until the store takes them or ctx ends: a
 // row that was delivered must be marked, not sent again.
-func (r *Relay) settle(ctx context.Context, claim Claim, verdicts []Verdict, beat func()) {
+func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
 	if len(verdicts) == 0 {
 		return
 	}
 	for n := 1; ; n++ {
-		beat() // waiting for a database is progress
+		d.beat()
 		start := time.Now()
-		results, err := r.store.Settle(ctx, claim, verdicts)
+		results, err := r.store.Settle(ctx, d.claim, verdicts)
 		if err == nil {
 			r.database.worked()
-			r.observer.Settled(claim, verdicts, results, time.Since(start))
-			r.tell(claim, verdicts)
+			r.observer.Settled(d.claim, verdicts, results, time.Since(start))
+			r.tell(d.claim, verdicts)
+			if n > 1 {
+				r.scheduler.letGo(d.claim.Scope)
+			}
 			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		r.failed(claim.Scope, err)
+		r.failed(d.claim.Scope, err)
+		if n == 1 {
+			r.scheduler.hold(d.claim.Scope)
+		}
+		r.release(d)
 		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
 	}
 }

@@ -27,11 +27,26 @@ type delivery struct {
 	answers *answers
 	known   []error // the answers that were dealt with
 
+	followed int64 // what it takes while no worker waits for it, in bytes; 0 before
+
 	survived chan struct{} // closed when the claim's marks have been taken off
+	free     chan struct{} // closed when no worker has to wait for it any more
+	beats    chan struct{} // holds something after a step was made
 }
 
 func newDelivery(claim Claim) *delivery {
-	return &delivery{claim: claim, start: time.Now(), survived: make(chan struct{})}
+	return &delivery{
+		claim: claim, start: time.Now(),
+		survived: make(chan struct{}), free: make(chan struct{}), beats: make(chan struct{}, 1),
+	}
+}
+
+// beat tells that a step was made: waiting for servers is progress.
+func (d *delivery) beat() {
+	select {
+	case d.beats <- struct{}{}:
+	default:
+	}
 }
 
 // step is how long answers are waited for before those so far are dealt with.
@@ -45,16 +60,16 @@ func (d *delivery) step() time.Duration {
 // waits is true while rows of the claim have no answer.
 func (d *delivery) waits() bool { return slices.Contains(d.known, errNoAnswer) }
 
-// forget lets go of the payloads of rows that have an answer, and gives what the others
-// take, in bytes.
+// forget lets go of the payloads of rows whose answers were dealt with, and gives what the
+// others take, in bytes.
 func (d *delivery) forget() (left int64) {
 	left = leastFollowed
-	for i, err := range d.known {
-		if err != errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
-			d.claim.Rows[i].Payload = nil
-			continue
+	for i := range d.claim.Rows {
+		if row := &d.claim.Rows[i]; d.known == nil || d.known[i] == errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
+			left += row.Bytes
+		} else {
+			row.Payload = nil
 		}
-		left += d.claim.Rows[i].Bytes
 	}
 	return left
 }
@@ -77,31 +92,46 @@ func (d *delivery) suspect() bool {
 // leftBehind is true for a claim of rows that a former one has left behind.
 func (d *delivery) leftBehind() bool { return Marks(d.claim.Token) > 0 }
 
-// deliver takes a claim to its end: publish, wait for the answers, settle. All are
-// settled together if they come within a second. What has no answer by then is waited for
-// in the background, so that topics that are silent keep no worker from others. It calls
-// beat at each step, and tells the scheduler whether events get through.
+// deliver takes a claim to its end, and returns when that is reached or no worker has to wait
+// for it. It calls beat at each step.
 func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
-	d.answers = r.publish(ctx, d.claim, r.background.Go)
-	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)), beat)
-	if !d.waits() {
-		r.published(d)
-		r.observer.Released(d.claim)
-		return
+	ended := r.begin(ctx, d)
+	for {
+		select {
+		case <-ended:
+			return
+		case <-d.free:
+			return
+		case <-d.beats:
+			beat()
+		}
 	}
-	if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
-		r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
-	}
-	size := d.forget()
-	if followed := r.followed.Add(size); d.suspect() || followed > r.mostFollowed() {
-		r.follow(ctx, d, beat) // it may end the process, or there is so much that this worker has to wait too
-		r.followed.Add(-size)
-		return
-	}
+}
+
+// begin begins to take a claim to its end, and gives a channel that is closed when that is
+// reached.
+func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) {
+	done := make(chan struct{})
 	r.background.Go(func() {
-		r.follow(ctx, d, func() {})
-		r.followed.Add(-size)
+		defer close(done)
+		r.follow(ctx, d)
+		r.followed.Add(-d.followed)
 	})
+	return done
+}
+
+// release has no worker wait for a delivery any longer: its topic is silent, or the database
+// does not take what is to be written of its rows, and neither is to keep others from being
+// served. Unless one of its rows may end the process, or too much is followed so already.
+func (r *Relay) release(d *delivery) {
+	if d.followed > 0 {
+		return
+	}
+	d.followed = d.forget()
+	if followed := r.followed.Add(d.followed); !d.suspect() && followed <= r.mostFollowed() {
+		r.scheduler.unattended(d.claim.Scope)
+		close(d.free)
+	}
 }
 
 // mostFollowed bounds what waits in the background for answers, in bytes.
@@ -122,19 +152,28 @@ func (r *Relay) published(d *delivery) {
 	r.scheduler.delivered(d.claim.Scope, through, d.start, r.policy.jitter)
 }
 
-// follow waits for the answers that are still open. The claim is renewed meanwhile, so
-// that nobody sends an event again whose first delivery may still succeed, but not for
-// ever. When the lease is over the rows belong to whoever claims them, and only a late
-// success is still marked.
-func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
+// follow publishes a claim, waits for the answers and settles them: all together if they come
+// within a second. The scheduler is told whether events get through. While answers are open
+// the claim is renewed, so that nobody sends an event again whose first delivery may still
+// succeed, but not for ever. When the lease is over the rows belong to whoever claims them,
+// and only a late success is still marked.
+func (r *Relay) follow(ctx context.Context, d *delivery) {
 	defer r.observer.Released(d.claim)
-	r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery), beat)
+	d.answers = r.publish(ctx, d.claim, r.background.Go)
+	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)))
+	if d.waits() {
+		if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
+			r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
+		}
+		r.release(d)
+		r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery))
+	}
 	r.published(d)
 	if !d.waits() {
 		return
 	}
 	r.observer.Trouble(Trouble{Kind: SendTrouble, Scope: d.claim.Scope, Err: errSilent})
-	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease), beat) // its lease ends before
+	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease)) // its lease ends before
 	if d.waits() {
 		r.background.Go(func() { r.markLate(ctx, d) })
 	}
@@ -142,11 +181,11 @@ func (r *Relay) follow(ctx context.Context, d *delivery, beat func()) {
 
 // collect settles answers as they come, until all are there, the lease is over or
 // that time has come. It renews the lease when a third of it has passed.
-func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat func()) {
+func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time) {
 	for {
 		left := min(time.Until(until), time.Until(d.claim.Expires))
 		all := r.wait(ctx, d.answers, min(d.step(), left))
-		r.settleNew(ctx, d, beat)
+		r.settleNew(ctx, d)
 		r.survived(ctx, d)
 		if all || left <= 0 || ctx.Err() != nil {
 			return
@@ -154,7 +193,7 @@ func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time, beat 
 		if time.Until(d.claim.Expires) <= r.cfg.Lease*2/3 && time.Since(d.start) < renewFor {
 			r.renew(ctx, d)
 		}
-		beat()
+		d.beat()
 	}
 }
 
@@ -195,9 +234,9 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 }
 
 // settleNew settles the rows that were answered since it was called last.
-func (r *Relay) settleNew(ctx context.Context, d *delivery, beat func()) {
+func (r *Relay) settleNew(ctx context.Context, d *delivery) {
 	now := r.heard(d)
-	r.settleFaulty(ctx, d.claim, r.policy.verdicts(d.claim.Rows, now, d.known), beat)
+	r.settleFaulty(ctx, d, r.policy.verdicts(d.claim.Rows, now, d.known))
 	d.known = now
 }
 
@@ -230,7 +269,7 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 				late = append(late, Verdict{Row: &d.claim.Rows[i], Exported: true})
 			}
 		}
-		r.settle(ctx, d.claim, late, func() {})
+		r.settle(ctx, d, late)
 		d.known = now
 	}
 }

@@ -50,8 +50,9 @@ const (
 	// In these moments after a pause others have the turn to probe, not the scope whose
 	// events did not get through.
 	othersFirst = 10 * time.Millisecond
-	// What finds that many topics being probed, or its own one silent, waits so long.
-	probesWait = 100 * time.Millisecond
+	// What finds that many topics being probed, its own one silent, or its scope held, waits so
+	// long.
+	shortWait = 100 * time.Millisecond
 )
 
 // topic is where the events of one or more scopes go. They share its troubles.
@@ -65,16 +66,20 @@ type topic struct {
 	quiet    int       // claims since then that workers wait for no longer
 }
 
-// closed is for how long nothing may be claimed for a topic. The caller holds mu.
-func (s *scheduler) closed(t *topic) time.Duration {
+// closed is for how long nothing may be claimed of a scope. The caller holds mu.
+func (s *scheduler) closed(turn *turn) time.Duration {
+	if s.held[turn.scope] > 0 {
+		return shortWait
+	}
+	t := turn.topic
 	if wait := time.Until(t.paused); wait > 0 {
 		return wait
 	}
 	if wait := time.Until(t.silent); wait > 0 {
-		return min(wait, probesWait)
+		return min(wait, shortWait)
 	}
 	if t.troubles > 0 && t.prober == nil && (s.probes >= probesAtOnce || s.followed() > full) {
-		return probesWait
+		return shortWait
 	}
 	return 0
 }
@@ -123,6 +128,31 @@ func (s *scheduler) unhand(t *topic) {
 	if t.probing {
 		t.probing = false
 		s.probes--
+	}
+}
+
+// unattended notes that no worker waits for a claim of a scope.
+func (s *scheduler) unattended(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[s.topic(scope)]; t != nil {
+		s.unhand(t)
+	}
+}
+
+// hold keeps a scope from being claimed until as many calls of letGo: what is known of its rows
+// can't be written, and each further claim would only add to that.
+func (s *scheduler) hold(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[scope]++
+}
+
+func (s *scheduler) letGo(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[scope]--; s.held[scope] == 0 {
+		delete(s.held, scope)
 	}
 }
 
@@ -247,7 +277,7 @@ func (s *scheduler) together(scope envelope.Scope, most int) (rows int, served b
 	defer s.mu.Unlock()
 	t, served := s.scopes[scope]
 	switch {
-	case !served || time.Until(t.topic.paused) > 0:
+	case !served || s.held[scope] > 0 || time.Until(t.topic.paused) > 0:
 		return 0, served
 	case t.topic.troubles > 0:
 		return min(t.topic.probe(), most), true

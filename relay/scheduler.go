@@ -50,12 +50,13 @@ type scheduler struct {
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
-	trouble int       // how many of the topics have troubles
-	probes  int       // how many of them workers are probing
-	silent  int       // how many are silent
-	looks   int       // how many scopes are looked at together at most
-	queue   turnQueue // to be claimed of
-	idle    turnQueue // to be looked at
+	held    map[envelope.Scope]int // those of which nothing may be claimed; see hold
+	trouble int                    // how many of the topics have troubles
+	probes  int                    // how many of them workers are probing
+	silent  int                    // how many are silent
+	looks   int                    // how many scopes are looked at together at most
+	queue   turnQueue              // to be claimed of
+	idle    turnQueue              // to be looked at
 	seq     uint64
 	changed chan struct{} // closed and replaced when the queue's head may be due earlier
 }
@@ -79,7 +80,7 @@ type turn struct {
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
 func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string, followed func() float64) *scheduler {
-	return &scheduler{poll: poll, topic: topicOf, followed: followed, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, changed: make(chan struct{})}
+	return &scheduler{poll: poll, topic: topicOf, followed: followed, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, held: map[envelope.Scope]int{}, changed: make(chan struct{})}
 }
 
 // set replaces the scopes that are served. New ones are due at once; one that is
@@ -156,7 +157,7 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 			}
 		}
 		first := heap.Pop(queue).(*turn)
-		if wait := s.closed(first.topic); wait > 0 {
+		if wait := s.closed(first); wait > 0 {
 			s.enqueue(first, time.Now().Add(min(wait, notReadyWait)))
 			continue
 		}

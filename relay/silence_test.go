@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -251,6 +252,59 @@ func TestBadRowsSayNothingOfTheSink(t *testing.T) {
 		if n := sends.Load() - before; n > 20 {
 			t.Errorf("%d sends in a minute with bad rows, %d in the one before", n, before)
 		}
+		stop()
+	})
+}
+
+// TestUnwrittenAnswersHoldUpTheirTenantOnly: the database does not take what is to be written of some tenants' rows, which
+// somebody else has locked. Those wait for it, others do not, however many such tenants there are, and whether or not topics are
+// silent as well.
+func TestUnwrittenAnswersHoldUpTheirTenantOnly(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes := f.scopes(13)
+		locked, silent, good := scopes[:8], scopes[8:12], scopes[12]
+		var unlocked atomic.Bool
+		f.store.SetFault(func(ctx context.Context, call relaytest.Call, _ bool) error {
+			if len(call.Verdicts) > 0 && slices.Contains(locked, call.Scope) && !unlocked.Load() {
+				pause(ctx, 9*time.Second)
+				return errors.New("canceling statement due to statement timeout")
+			}
+			return nil
+		})
+		f.sink.Handle = func(ctx context.Context, s *relaytest.Send) {
+			if slices.Contains(silent, s.Events[0].Scope) && !unlocked.Load() {
+				replaced(ctx, s)
+				return
+			}
+			s.Rest(nil)
+		}
+		stop := f.start(scopes...)
+		for _, scope := range scopes[:12] {
+			f.operation(scope, 2)
+		}
+		var waits []time.Duration
+		for range 120 {
+			for _, scope := range locked {
+				f.operation(scope, 1) // there is always more to claim
+			}
+			id := f.operation(good, 1)
+			begin := time.Now()
+			f.await("it is delivered", func() bool { return len(f.versions(id)) == 1 })
+			waits = append(waits, time.Since(begin))
+			time.Sleep(time.Second)
+		}
+		late := 0
+		for _, wait := range waits {
+			if wait > time.Second {
+				late++
+			}
+		}
+		if late > 5 || slices.Max(waits) > 20*time.Second {
+			t.Errorf("%d of %d events of another tenant took more than a second, one %s", late, len(waits), slices.Max(waits))
+		}
+		t.Logf("%d of %d took more than a second, at most %s", late, len(waits), slices.Max(waits))
+		unlocked.Store(true)
+		f.await("the rest is delivered and written", f.drained(scopes...))
 		stop()
 	})
 }

@@ -1,0 +1,104 @@
+// Package moments is a proxy that follows what a relay says to PostgreSQL and Kafka, and acts at a chosen moment: when a
+// statement or request of a kind is on its way, has been carried out, or has been answered. Whatever a relay does between
+// two such moments, nobody else can see; so to end it at each of them is to end it everywhere.
+package moments
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Stage is how far a statement or request has come.
+type Stage int
+
+// The stages, in their order.
+const (
+	Sent   Stage = iota // it has left the relay, and the server does not have it
+	Open                // the server has carried it out, and not committed it; of statements only
+	Done                // the server has carried it out, and the relay does not have the answer
+	Told                // the relay has the answer
+	stages              // how many there are
+)
+
+func (s Stage) String() string {
+	return [...]string{"sent", "carried out, not committed", "done, not told", "told"}[s]
+}
+
+// Moment is when something that a relay says has come to a stage.
+type Moment struct {
+	What  string // one of Statements or Requests
+	Stage Stage
+}
+
+func (m Moment) String() string { return fmt.Sprintf("%s: %s", m.What, m.Stage) }
+
+// All gives each moment of each statement, and of the requests that carry events.
+func All() (all []Moment) {
+	for _, what := range Statements() {
+		for stage := range stages {
+			all = append(all, Moment{what, stage})
+		}
+	}
+	for _, stage := range []Stage{Sent, Done, Told} {
+		all = append(all, Moment{Produce, stage})
+	}
+	return all
+}
+
+// Watch waits for a moment of one relay. It is safe for concurrent use.
+type Watch struct {
+	mu    sync.Mutex
+	armed *Trap
+}
+
+// Trap is what happens at a moment.
+type Trap struct {
+	moment Moment
+	act    func()
+	sprung chan struct{}
+}
+
+// Arm sets a trap, in place of a former one. At the moment act is called, while the relay's words or the server's are kept
+// back; then their connection is closed. That happens once.
+func (w *Watch) Arm(m Moment, act func()) *Trap {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = &Trap{m, act, make(chan struct{})}
+	return w.armed
+}
+
+// Disarm takes the trap away, unless its moment has begun already; then it tells so.
+func (w *Watch) Disarm(t *Trap) (begun bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed != t {
+		return true
+	}
+	w.armed = nil
+	return false
+}
+
+// Sprung is closed when the trap has acted.
+func (t *Trap) Sprung() <-chan struct{} { return t.sprung }
+
+// take gives the trap, and takes it away, if it is for one of these. w may be nil.
+func (w *Watch) take(whats ...string) *Trap {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.armed
+	if t == nil || !slices.Contains(whats, t.moment.What) {
+		return nil
+	}
+	w.armed = nil
+	return t
+}
+
+// spring acts.
+func (t *Trap) spring() {
+	t.act()
+	close(t.sprung)
+}
