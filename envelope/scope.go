@@ -52,6 +52,14 @@ func Tenant(id string) (Scope, error) {
 // NonTenant is the scope of the events that belong to no tenant.
 func NonTenant() Scope { return Scope{kind: nonTenantScope} }
 
+// Stored gives the scope that [Scope.Stored] gave this text for.
+func Stored(text string) (Scope, error) {
+	if text == reserved {
+		return NonTenant(), nil
+	}
+	return Tenant(text)
+}
+
 // Valid is false for the zero value only.
 func (s Scope) Valid() bool { return s.kind != invalidScope }
 

@@ -41,7 +41,7 @@ var (
 	_ kgo.HookBrokerRead    = (*client)(nil)
 )
 
-func newClient(cfg Config, current func(topic string) terms) (*client, error) {
+func newClient(cfg Config, current func(topic string) terms, more ...kgo.Opt) (*client, error) {
 	opts, err := cfg.Options()
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func newClient(cfg Config, current func(topic string) terms) (*client, error) {
 		return nil, err
 	}
 	c := &client{current: current, used: map[string]terms{}}
-	c.Client, err = kgo.NewClient(append(opts,
+	opts = append(opts,
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		// With a nil hasher, Kafka's own: murmur2 over the key.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
@@ -63,7 +63,8 @@ func newClient(cfg Config, current func(topic string) terms) (*client, error) {
 		// would let the next of its operation overtake.
 		kgo.MaxBufferedRecords(1<<30),
 		kgo.WithHooks(append(slices.Clone(cfg.hooks), c)...),
-	)...)
+	)
+	c.Client, err = kgo.NewClient(append(opts, more...)...)
 	return c, err
 }
 

@@ -92,12 +92,16 @@ func (c Config) inspectBrokers(ctx context.Context, client *kgo.Client) (finding
 // inspectTopics judges the topics of the scopes, those of dead letters included.
 func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []envelope.Scope) []relay.Finding {
 	var names []string
-	letters := map[string]bool{}
+	roles := map[string]role{}
+	if c.Ledger != "" {
+		names = append(names, c.Ledger)
+		roles[c.Ledger] = forLedger
+	}
 	for _, scope := range scopes {
 		names = append(names, c.Topic(scope))
 		if c.DeadLetterTopic != nil {
 			names = append(names, c.DeadLetterTopic(scope))
-			letters[c.DeadLetterTopic(scope)] = true
+			roles[c.DeadLetterTopic(scope)] = forLetters
 		}
 	}
 	slices.Sort(names)
@@ -113,7 +117,7 @@ func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []
 			all[i] = []relay.Finding{fault("topic", fmt.Sprintf("the cluster says nothing of topic %q", name), "see the brokers' log")}
 			continue
 		}
-		t.letters = letters[name]
+		t.role = roles[name]
 		all[i] = t.judge(c.MinInsyncReplicas)
 	}
 	return summarise(all)

@@ -41,7 +41,21 @@ func (t topicSettings) judge(minInsync int) []relay.Finding {
 	if t.inSync < t.minInsync {
 		findings = append(findings, t.shrunken())
 	}
+	if t.role == forLedger {
+		findings = append(findings, t.judgeCleanup())
+	}
 	return append(findings, t.judgeSize())
+}
+
+// judgeCleanup is about what becomes of the ledger's old entries: the last one of each slot must
+// stay for ever.
+func (t topicSettings) judgeCleanup() relay.Finding {
+	f := relay.Finding{Check: "ledger", Seen: fmt.Sprintf("%s has cleanup.policy=%s", t, t.cleanup)}
+	if t.cleanup != "compact" {
+		f.Level = relay.Fail
+		f.Do = "set its cleanup.policy to compact alone: else its last entries are deleted, and nobody knows what was committed"
+	}
+	return f
 }
 
 func fault(check, seen, do string) relay.Finding {
@@ -122,7 +136,11 @@ func (t topicSettings) judgeSize() relay.Finding {
 	}
 	if t.maxMessage < fittingMessage {
 		what := "an event that is larger is parked, and the rest of its operation waits"
-		if t.letters {
+		switch t.role {
+		case forEvents:
+		case forLedger:
+			what = "the entry of a large claim does not fit"
+		case forLetters:
 			what = "a dead letter that is larger goes without the event's payload"
 		}
 		f.Level = relay.Warn
@@ -133,16 +151,24 @@ func (t topicSettings) judgeSize() relay.Finding {
 
 // String names the topic and what it is for.
 func (t topicSettings) String() string {
-	if t.letters {
+	switch t.role {
+	case forEvents:
+	case forLetters:
 		return fmt.Sprintf("dead-letter topic %q", t.name)
+	case forLedger:
+		return fmt.Sprintf("ledger topic %q", t.name)
 	}
 	return fmt.Sprintf("topic %q", t.name)
 }
 
 // variable is the setting that names the topic.
 func (t topicSettings) variable() string {
-	if t.letters {
+	switch t.role {
+	case forEvents:
+	case forLetters:
 		return "RELAY_DEAD_LETTER_TOPIC"
+	case forLedger:
+		return "RELAY_LEDGER_TOPIC"
 	}
 	return "RELAY_KAFKA_TOPIC"
 }

@@ -22,6 +22,8 @@ type Config struct {
 	Topic func(envelope.Scope) string
 	// DeadLetterTopic gives the topic of a scope's dead letters; nil if there are none.
 	DeadLetterTopic func(envelope.Scope) string
+	// Ledger is the topic of the ledger in exactly-once mode.
+	Ledger string
 	// MinInsyncReplicas is the least that a topic must promise.
 	MinInsyncReplicas int
 	// DeliveryTimeout is how long an event that could not be sent yet is kept; one that

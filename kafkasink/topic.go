@@ -14,12 +14,13 @@ import (
 const (
 	minInsyncConfig  = "min.insync.replicas"
 	maxMessageConfig = "max.message.bytes"
+	cleanupConfig    = "cleanup.policy"
 )
 
 // topicSettings is what a cluster says about one topic.
 type topicSettings struct {
 	name       string
-	letters    bool     // it is for dead letters
+	role       role
 	id         [16]byte // zero from brokers older than topic ids
 	missing    error    // why nothing else is known: not there, or not visible
 	partitions int
@@ -29,7 +30,17 @@ type topicSettings struct {
 	configs    error
 	minInsync  int
 	maxMessage int // max.message.bytes
+	cleanup    string
 }
+
+// role is what a topic is for.
+type role int
+
+const (
+	forEvents role = iota
+	forLetters
+	forLedger
+)
 
 // readTopics asks for the settings of topics. The error is about all of them: no
 // broker could be asked.
@@ -67,7 +78,7 @@ func readTopics(ctx context.Context, client *kgo.Client, names []string) (map[st
 	return topics, nil
 }
 
-// describeConfigs asks for two settings of each topic, since all of them are much for
+// describeConfigs asks for some settings of each topic, since all of them are much for
 // thousands of topics.
 func describeConfigs(topics []string) *kmsg.DescribeConfigsRequest {
 	req := kmsg.NewPtrDescribeConfigsRequest()
@@ -75,7 +86,7 @@ func describeConfigs(topics []string) *kmsg.DescribeConfigsRequest {
 		resource := kmsg.NewDescribeConfigsRequestResource()
 		resource.ResourceType = kmsg.ConfigResourceTypeTopic
 		resource.ResourceName = name
-		resource.ConfigNames = []string{minInsyncConfig, maxMessageConfig}
+		resource.ConfigNames = []string{minInsyncConfig, maxMessageConfig, cleanupConfig}
 		req.Resources = append(req.Resources, resource)
 	}
 	return req
@@ -109,9 +120,13 @@ func (t *topicSettings) readConfigs(c kmsg.DescribeConfigsResponseResource) {
 	if t.configs = kerr.ErrorForCode(c.ErrorCode); t.configs != nil {
 		return
 	}
-	t.minInsync, t.maxMessage = 1, 1048588 // Kafka's defaults, should a broker not tell
+	t.minInsync, t.maxMessage, t.cleanup = 1, 1048588, "delete" // Kafka's defaults, should a broker not tell
 	for _, entry := range c.Configs {
 		if entry.Value == nil {
+			continue
+		}
+		if entry.Name == cleanupConfig {
+			t.cleanup = *entry.Value
 			continue
 		}
 		n, err := strconv.Atoi(*entry.Value)

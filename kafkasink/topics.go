@@ -45,17 +45,27 @@ func newTopics(minInsync int, pace pace) *topics {
 }
 
 // ready is nil if events may be sent to a topic. It also makes the topic one in use.
-func (t *topics) ready(name string) error { return t.use(name, false) }
+func (t *topics) ready(name string) error { return t.use(name, forEvents) }
 
 // readyForLetters is ready for a topic of dead letters.
-func (t *topics) readyForLetters(name string) error { return t.use(name, true) }
+func (t *topics) readyForLetters(name string) error { return t.use(name, forLetters) }
 
-func (t *topics) use(name string, letters bool) error {
+// readyForLedger is ready for the ledger's topic.
+func (t *topics) readyForLedger(name string) error { return t.use(name, forLedger) }
+
+// partitions is how many a topic has, as far as is known.
+func (t *topics) partitions(name string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known[name].settings.partitions
+}
+
+func (t *topics) use(name string, role role) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	topic, ok := t.known[name]
 	if !ok {
-		topic.settings.letters = letters
+		topic.settings.role = role
 		topic.err = fmt.Errorf("topic %q: %w", name, errNotRead)
 		t.known[name] = topic
 		t.lookNow()
@@ -168,7 +178,7 @@ func (t *topics) store(read map[string]topicSettings, asked time.Time, err error
 	well = true
 	for name, settings := range read {
 		before := t.known[name]
-		settings.letters = before.settings.letters
+		settings.role = before.settings.role
 		now := judged{settings: settings, err: blocking(settings.judge(t.minInsync)), hold: before.hold, read: asked}
 		switch {
 		case now.err != nil:

@@ -238,6 +238,8 @@ func (o *tally) Released(c relay.Claim) {
 	o.inFlight[c.Token] = 0
 }
 
+func (o *tally) Recovered(relay.Claim, []relay.Verdict) {}
+
 func (o *tally) Trouble(t relay.Trouble) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

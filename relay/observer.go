@@ -18,6 +18,9 @@ type Observer interface {
 	// Released follows each claim that held rows, when the relay waits for no more
 	// answers about them.
 	Released(claim Claim)
+	// Recovered follows each settlement of a claim whose outcome was looked up in the ledger:
+	// its rows were marked, or released. It comes after Settled.
+	Recovered(claim Claim, verdicts []Verdict)
 	// Trouble tells of what an operator may have to mend. It repeats as long as the
 	// trouble lasts, perhaps often.
 	Trouble(Trouble)
@@ -48,6 +51,8 @@ const (
 	// ForeignClaims: another kind of exporter works on the same rows, so the order of
 	// an operation's events is only what that one leaves of it.
 	ForeignClaims
+	// SlotTrouble: in exactly-once mode, a slot can't be taken or another's claims not decided.
+	SlotTrouble
 )
 
 // Unobserved is an Observer that ignores everything.
@@ -64,6 +69,9 @@ func (Unobserved) Settled(Claim, []Verdict, []Result, time.Duration) {}
 
 // Released does nothing.
 func (Unobserved) Released(Claim) {}
+
+// Recovered does nothing.
+func (Unobserved) Recovered(Claim, []Verdict) {}
 
 // Trouble does nothing.
 func (Unobserved) Trouble(Trouble) {}

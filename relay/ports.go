@@ -34,6 +34,8 @@ type Row struct {
 type Claim struct {
 	Scope envelope.Scope
 	Token string
+	// Exact is that of the request.
+	Exact bool
 
 	// Expires is when the lease ends, by this process's monotonic clock. It is counted
 	// from before the claim was sent, so it is never later than the database's instant.
@@ -65,6 +67,10 @@ type Request struct {
 	Lease     time.Duration // on the database's clock
 	Rows      int           // most rows, 1 or more
 	Bytes     int64         // most bytes of payload text; one row always fits
+
+	// Exact asks only for rows that nobody has claimed: in exactly-once mode the ledger alone says
+	// what became of a claim that ran out. Its settlement changes no row that it does not hold.
+	Exact bool
 
 	// Abandoned asks for rows that claims which ran out have left behind, if the store knows
 	// of any. Other claims take no such rows: one of them may be what ended its owner.

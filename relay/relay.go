@@ -54,6 +54,9 @@ type Config struct {
 	// DeadLetters is where events go that can't be sent as they are, before their rows
 	// count as exported; nil: such rows are parked.
 	DeadLetters DeadLetters
+	// ExactlyOnce, if not nil, has each event delivered exactly once. There are no dead letters
+	// then, and at most [SlotsPerInstance] workers.
+	ExactlyOnce *ExactlyOnce
 	// Grace is how long [Relay.Run] may take to end after its context did.
 	Grace time.Duration
 }
@@ -108,6 +111,9 @@ func (c Config) validate() error {
 	if c.BatchRows < 1 || c.BatchBytes < 1 || c.Workers < 1 {
 		faults = append(faults, errors.New("batch rows, batch bytes and workers must be 1 or more"))
 	}
+	if c.ExactlyOnce != nil && (c.DeadLetters != nil || c.Workers > SlotsPerInstance) {
+		faults = append(faults, fmt.Errorf("exactly-once has no dead letters, and %d workers at most", SlotsPerInstance))
+	}
 	return errors.Join(faults...)
 }
 
@@ -125,6 +131,9 @@ type Relay struct {
 
 	background sync.WaitGroup // sends, and waits for late answers
 	followed   atomic.Int64   // bytes of the claims that are followed in the background
+
+	identityMu sync.Mutex
+	identity   string // see source
 }
 
 // New makes a relay; observer may be nil. Nothing happens before [Relay.Run] or
@@ -148,7 +157,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 
 // makeClaim makes one claim, of as many bytes as usual if req does not say, and reports it.
 func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
-	req.Namespace, req.Token = r.cfg.Namespace, newToken(r.cfg.WorkerID)
+	req.Namespace, req.Token = r.cfg.Namespace, cmp.Or(req.Token, newToken(r.cfg.WorkerID))
 	req.Lease, req.Bytes = r.cfg.Lease, cmp.Or(req.Bytes, r.cfg.BatchBytes)
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)

@@ -22,10 +22,18 @@ func (r *Relay) SetScopes(scopes []envelope.Scope) { r.scheduler.set(scopes) }
 func (r *Relay) Run(ctx context.Context) error {
 	inFlight, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	var workers sync.WaitGroup
-	for i := range r.cfg.Workers {
-		workers.Go(func() { r.work(ctx, inFlight, i) })
+	if r.cfg.ExactlyOnce == nil {
+		for i := range r.cfg.Workers {
+			workers.Go(func() { r.work(ctx, inFlight, i) })
+		}
+		workers.Go(func() { r.workAbandoned(ctx, inFlight, r.cfg.Workers) })
+	} else {
+		slots := r.slotWorkers()
+		for _, w := range slots {
+			workers.Go(func() { w.work(ctx, inFlight) })
+		}
+		workers.Go(func() { r.help(ctx, slots) })
 	}
-	workers.Go(func() { r.workAbandoned(ctx, inFlight, r.cfg.Workers) })
 	<-ctx.Done()
 	timer := time.AfterFunc(r.cfg.Grace, func() { giveUp(errGraceOver) })
 	defer timer.Stop()
@@ -58,9 +66,9 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 			leave()
 			continue
 		}
-		claim, ok := r.take(inFlight, next.turns[0])
+		claim, err := r.takeTurn(inFlight, next.turns[0], Request{})
 		leave()
-		if ok && len(claim.Rows) > 0 {
+		if err == nil && len(claim.Rows) > 0 {
 			r.deliver(inFlight, newDelivery(claim), func() { r.pulse.busy(worker) })
 		}
 	}
@@ -92,23 +100,25 @@ func (r *Relay) giveBack(turns []*turn) {
 	}
 }
 
-// take makes the claim of one turn and gives the turn back.
-func (r *Relay) take(ctx context.Context, t *turn) (Claim, bool) {
+// takeTurn makes the claim of one turn and gives the turn back. The claim is empty, without an
+// error, if the sink can't take events of the scope.
+func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, error) {
 	if err := r.sink.Ready(t.scope); err != nil {
 		r.observer.Trouble(Trouble{Kind: SinkTrouble, Scope: t.scope, Err: err})
 		r.scheduler.later(t, notReadyWait)
-		return Claim{}, false
+		return Claim{}, nil
 	}
-	rows, bytes := r.scheduler.limits(t, r.cfg.BatchRows, r.cfg.BatchBytes)
-	claim, err := r.makeClaim(ctx, Request{Scope: t.scope, Rows: rows, Bytes: bytes})
+	req.Scope = t.scope
+	req.Rows, req.Bytes = r.scheduler.limits(t, r.cfg.BatchRows, r.cfg.BatchBytes)
+	claim, err := r.makeClaim(ctx, req)
 	if err != nil {
 		r.failed(t.scope, fmt.Errorf("claim: %w", err))
-		r.scheduler.failed(t, rows)
-		return Claim{}, false
+		r.scheduler.failed(t, req.Rows)
+		return Claim{}, err
 	}
 	r.database.worked()
 	r.scheduler.claimed(t, claim)
-	return claim, true
+	return claim, nil
 }
 
 // Health is what the probes ask about.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,13 +52,14 @@ type scheduler struct {
 	mu      sync.Mutex
 	scopes  map[envelope.Scope]*turn
 	topics  map[string]*topic
-	held    map[envelope.Scope]int // those of which nothing may be claimed; see hold
-	trouble int                    // how many of the topics have troubles
-	probes  int                    // how many of them workers are probing
-	silent  int                    // how many are silent
-	looks   int                    // how many scopes are looked at together at most
-	queue   turnQueue              // to be claimed of
-	idle    turnQueue              // to be looked at
+	held    map[envelope.Scope]int  // those of which nothing may be claimed; see hold
+	ever    map[envelope.Scope]bool // those that are or were served
+	trouble int                     // how many of the topics have troubles
+	probes  int                     // how many of them workers are probing
+	silent  int                     // how many are silent
+	looks   int                     // how many scopes are looked at together at most
+	queue   turnQueue               // to be claimed of
+	idle    turnQueue               // to be looked at
 	seq     uint64
 	changed chan struct{} // closed and replaced when the queue's head may be due earlier
 }
@@ -80,7 +83,7 @@ type turn struct {
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
 func newScheduler(poll time.Duration, topicOf func(envelope.Scope) string, followed func() float64) *scheduler {
-	return &scheduler{poll: poll, topic: topicOf, followed: followed, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, held: map[envelope.Scope]int{}, changed: make(chan struct{})}
+	return &scheduler{poll: poll, topic: topicOf, followed: followed, looks: mostLooked, scopes: map[envelope.Scope]*turn{}, topics: map[string]*topic{}, held: map[envelope.Scope]int{}, ever: map[envelope.Scope]bool{}, changed: make(chan struct{})}
 }
 
 // set replaces the scopes that are served. New ones are due at once; one that is
@@ -99,7 +102,7 @@ func (s *scheduler) set(scopes []envelope.Scope) {
 			t = &turn{scope: scope, idle: true}
 			s.enqueue(t, time.Now())
 		}
-		keep[scope] = t
+		keep[scope], s.ever[scope] = t, true
 		name := s.topic(scope)
 		if topics[name] == nil {
 			topics[name] = cmp.Or(s.topics[name], &topic{})
@@ -163,6 +166,34 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 		}
 		return work{turns: []*turn{first}}, 0, nil
 	}
+}
+
+// also takes out one turn more to be claimed of, if there is one now of a topic that is not in
+// trouble.
+func (s *scheduler) also() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.queue.Len() > 0 && s.queue[0].removed {
+		heap.Pop(&s.queue)
+	}
+	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.closed(s.queue[0]) > 0 {
+		return nil
+	}
+	return heap.Pop(&s.queue).(*turn)
+}
+
+// troubled is true if nothing got through lately to the topic of a turn.
+func (s *scheduler) troubled(t *turn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.topic.troubles > 0
+}
+
+// everServed gives the scopes that are served, or were.
+func (s *scheduler) everServed() []envelope.Scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.ever))
 }
 
 // first is the queue whose head comes first; ok is false if both are empty. The caller

@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 			return relay.Claim{Scope: req.Scope, Token: req.Token}, nil
 		}
 	}
-	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Expires: look.began.Add(req.Lease)}
+	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: look.began.Add(req.Lease)}
 	err = s.inScope(ctx, req.Scope, func(b *pgx.Batch) {
 		b.Queue(s.claimText(req, indexed), req.Scope.Stored(), req.Namespace, req.Token,
 			seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes,

@@ -54,7 +54,7 @@ func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	if err := s.settleLetters(ctx, claim, set); err != nil {
 		return nil, fmt.Errorf("settle dead letters: %w", err)
 	}
-	if missing := set.missing(); len(missing) > 0 {
+	if missing := set.missing(); len(missing) > 0 && !claim.Exact {
 		if err := s.settleLost(ctx, claim, set, missing); err != nil {
 			return nil, fmt.Errorf("settle lost claim: %w", err)
 		}

@@ -28,7 +28,7 @@ type statements struct {
 	schema string // quoted
 	claim  *template.Template
 
-	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting string
+	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting, held, identity string
 
 	parkedIDs, parkedPayload                                         string
 	parkedFind, parkedRetry, parkedDiscard, parkedBehind, deadLetter variants
@@ -45,16 +45,16 @@ func (v variants) text(indexed bool) string {
 	return v.plain
 }
 
-func newStatements(schema string) statements {
+func newStatements(schema string, durable bool) statements {
 	all := template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
 	s := statements{schema: pgx.Identifier{schema}.Sanitize(), claim: all.Lookup("claim.sql")}
 	text := func(name string) string {
-		return render(all.Lookup(name), map[string]any{"Schema": s.schema, "MostBytes": mostPayload})
+		return render(all.Lookup(name), map[string]any{"Schema": s.schema, "MostBytes": mostPayload, "Durable": durable})
 	}
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
 	s.renew, s.namespaces, s.payload, s.due = text("renew.sql"), text("namespaces.sql"), text("payload.sql"), text("due.sql")
-	s.waiting = text("waiting.sql")
+	s.waiting, s.held, s.identity = text("waiting.sql"), text("held.sql"), text("identity.sql")
 	s.parkedIDs, s.parkedPayload = text("parked_ids.sql"), text("parked_payload.sql")
 	both := func(name, do string) variants {
 		data := func(indexed bool) map[string]any {
@@ -71,7 +71,7 @@ func newStatements(schema string) statements {
 // claimText is the claim statement of one kind.
 func (s statements) claimText(key claimKey) string {
 	return render(s.claim, map[string]any{
-		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "MostMarks": relay.MostMarks,
+		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "Exact": key.exact, "MostMarks": relay.MostMarks,
 		"Indexed": key.indexed, "MostInline": mostInline,
 	})
 }

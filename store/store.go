@@ -45,6 +45,9 @@ type Config struct {
 	// Pooled is for a transaction pooler between the store and the database: no
 	// prepared statement outlives its transaction.
 	Pooled bool
+	// Durable has commits survive a crash of the server, whatever is usual for the role:
+	// synchronous_commit is on at least.
+	Durable bool
 	// Connections is the most that are open at once; 0 stands for 10.
 	Connections int
 	// Dial, if not nil, makes the network connections, in place of a net.Dialer.
@@ -65,8 +68,8 @@ type Store struct {
 }
 
 type claimKey struct {
-	rows               int
-	abandoned, indexed bool
+	rows                      int
+	abandoned, exact, indexed bool
 }
 
 var _ relay.Store = (*Store)(nil)
@@ -85,7 +88,7 @@ func open(cfg Config, timings timings) (*Store, error) {
 		return nil, fmt.Errorf("database settings: %w", err)
 	}
 	return &Store{
-		pool: pool, schema: cfg.Schema, sql: newStatements(cfg.Schema), timings: timings,
+		pool: pool, schema: cfg.Schema, sql: newStatements(cfg.Schema, cfg.Durable), timings: timings,
 		claims: map[claimKey]string{}, walks: newWalks(),
 	}, nil
 }
@@ -137,7 +140,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 func (s *Store) claimText(req relay.Request, indexed bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claimKey{req.Rows, req.Abandoned, indexed}
+	key := claimKey{req.Rows, req.Abandoned, req.Exact, indexed}
 	text, ok := s.claims[key]
 	if !ok {
 		text = s.sql.claimText(key)

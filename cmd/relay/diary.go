@@ -107,6 +107,15 @@ func (d *diary) Settled(c relay.Claim, verdicts []relay.Verdict, _ []relay.Resul
 	}
 }
 
+// Recovered implements [relay.Observer].
+func (d *diary) Recovered(c relay.Claim, verdicts []relay.Verdict) {
+	became := "released, as it was not committed"
+	if verdicts[0].Exported {
+		became = "marked, as it was committed"
+	}
+	d.log.Info().Str("claim", c.Token).Stringer("scope", c.Scope).Int("rows", len(verdicts)).Msg("a claim was " + became)
+}
+
 // over writes once that a trouble is over, if a line told of it.
 func (d *diary) over(scope envelope.Scope, kind relay.TroubleKind, message string) {
 	d.mu.Lock()
@@ -157,6 +166,8 @@ func troubleText(kind relay.TroubleKind) string {
 		return "an event can't be sent as it is and went to the dead-letter topic"
 	case relay.SendTrouble:
 		return "events were not acknowledged; they are tried again"
+	case relay.SlotTrouble:
+		return "a slot can't be used, so nothing is claimed by it; it is tried again"
 	case relay.ForeignClaims:
 		return "another exporter works on the same rows"
 	}
@@ -187,6 +198,12 @@ func (o observers) Settled(c relay.Claim, v []relay.Verdict, r []relay.Result, t
 func (o observers) Released(c relay.Claim) {
 	for _, each := range o {
 		each.Released(c)
+	}
+}
+
+func (o observers) Recovered(c relay.Claim, v []relay.Verdict) {
+	for _, each := range o {
+		each.Recovered(c, v)
 	}
 }
 

@@ -31,6 +31,9 @@ func (a *app) once(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if s.Delivery == settings.ExactlyOnce {
+		return usageError("once is not for exactly-once mode: set RELAY_DELIVERY=at-least-once, or use run")
+	}
 	if *most < 1 {
 		return usageError("--max must be 1 or more")
 	}
@@ -44,7 +47,7 @@ func (a *app) once(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sink.Close()
-	r, err := relay.New(relayConfig(s, sink), db, sink, nil)
+	r, err := relay.New(relayConfig(s, sink, db), db, sink, nil)
 	if err != nil {
 		return err
 	}

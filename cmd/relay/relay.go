@@ -49,7 +49,7 @@ func (a *app) relay(ctx context.Context, args []string) error {
 	}
 	defer sink.Close()
 	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
-	r, err := relay.New(relayConfig(s, sink), db, sink, observers{diary, metrics})
+	r, err := relay.New(relayConfig(s, sink, db), db, sink, observers{diary, metrics})
 	if err != nil {
 		return err
 	}

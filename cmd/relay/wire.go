@@ -22,6 +22,7 @@ func openStore(s *settings.Settings) (*store.Store, error) {
 		BeforeConnect: credentials(s.Database),
 		Schema:        s.Database.Schema,
 		Pooled:        s.Database.Pooled,
+		Durable:       s.Delivery == settings.ExactlyOnce,
 		Connections:   s.Workers + 5, // workers, one for abandoned rows, background reads, and room for a late mark
 	})
 }
@@ -74,11 +75,20 @@ func sinkConfig(s *settings.Settings, log func(string)) kafkasink.Config {
 		Connection:        connection(s, log),
 		Topic:             topicOf(s),
 		DeadLetterTopic:   deadLetterTopicOf(s),
+		Ledger:            ledgerOf(s),
 		MinInsyncReplicas: s.Kafka.MinInsyncReplicas,
 		DeliveryTimeout:   s.Kafka.DeliveryTimeout,
 		Compression:       s.Kafka.Compression,
 		MaxInFlight:       4 * s.Workers * s.BatchRows,
 	}
+}
+
+// ledgerOf is the ledger's topic, "" in at-least-once.
+func ledgerOf(s *settings.Settings) string {
+	if s.Delivery != settings.ExactlyOnce {
+		return ""
+	}
+	return s.LedgerTopic
 }
 
 // topicOf gives the topic of each scope. Loading the settings made sure that every
@@ -105,12 +115,17 @@ func topics(template string) func(envelope.Scope) string {
 }
 
 // relayConfig is how the settings relay.
-func relayConfig(s *settings.Settings, letters relay.DeadLetters) relay.Config {
-	if s.RowFaults != settings.DeadLetter {
-		letters = nil
+func relayConfig(s *settings.Settings, sink *kafkasink.Sink, db *store.Store) relay.Config {
+	var letters relay.DeadLetters
+	if s.RowFaults == settings.DeadLetter {
+		letters = sink
+	}
+	var exactly *relay.ExactlyOnce
+	if s.Delivery == settings.ExactlyOnce {
+		exactly = &relay.ExactlyOnce{Prefix: s.TransactionalID, Instance: s.Instance, Sink: sink, Store: db}
 	}
 	return relay.Config{
-		DeadLetters: letters,
+		DeadLetters: letters, ExactlyOnce: exactly,
 		Namespace:   s.Namespace, WorkerID: s.WorkerID,
 		Lease: s.Lease, DeliveryTimeout: s.Kafka.DeliveryTimeout,
 		RetryDelay: s.RetryDelay, RetryMaxDelay: s.RetryMaxDelay,

@@ -18,13 +18,19 @@ import (
 // would not be anyway, and only what the relay held comes again.
 func TestKilledAtEachMoment(t *testing.T) {
 	t.Parallel()
+	atEachMoment(t, moments.All(), (*scene).killedAt)
+}
+
+// atEachMoment runs a test for some moments, each with a relay of its own before one broker. The watch is that of the relay
+// whose client.id is the moment's name.
+func atEachMoment(t *testing.T, all []moments.Moment, test func(*scene, moments.Moment, *moments.Watch)) {
 	ports, err := childproc.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := kafkatest.Server(t, kafkaserver.Options{Advertised: map[int]int{1: ports[0]}})
 	watches := map[string]*moments.Watch{}
-	for _, m := range moments.All() {
+	for _, m := range all {
 		watches[m.String()] = &moments.Watch{}
 	}
 	proxy, err := moments.Kafka(childproc.Loopback(ports[0]), own.Server.Addrs()[0], func(id string) *moments.Watch { return watches[id] })
@@ -33,11 +39,11 @@ func TestKilledAtEachMoment(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
 	t.Run("at", func(t *testing.T) { // returns when all have ended, so that the broker outlives them
-		for _, m := range moments.All() {
+		for _, m := range all {
 			t.Run(m.String(), func(t *testing.T) {
 				t.Parallel()
 				s := &scene{Fixture: relayproc.New(t, relayproc.Standalone, own.Broker), acme: relayproc.Tenant(t, "acme")}
-				s.killedAt(m, watches[m.String()])
+				test(s, m, watches[m.String()])
 			})
 		}
 	})

@@ -40,10 +40,22 @@ func All() (all []Moment) {
 			all = append(all, Moment{what, stage})
 		}
 	}
-	for _, stage := range []Stage{Sent, Done, Told} {
-		all = append(all, Moment{Produce, stage})
+	return append(all, of(Produce)...)
+}
+
+// Transactions gives each moment of what a relay says in exactly-once mode.
+func Transactions() (all []Moment) {
+	for _, what := range []string{Claim, Payloads, Mark, Release} {
+		for stage := range stages {
+			all = append(all, Moment{what, stage})
+		}
 	}
-	return all
+	return slices.Concat(all, of(InitProducerID), of(Produce), of(EndTxn))
+}
+
+// of gives the moments of a request.
+func of(what string) []Moment {
+	return []Moment{{what, Sent}, {what, Done}, {what, Told}}
 }
 
 // Watch waits for a moment of one relay. It is safe for concurrent use.

@@ -3,6 +3,8 @@
 -- left behind. One may be what ended its owner, so the more marks stand behind the tokens of
 -- those claims, the fewer rows: all, then ten, then one. The new token begins with as many
 -- marks, and the payloads are read when it has one more.
+{{- else if .Exact}} Here: only those that no claim
+-- holds, also none that ran out.
 {{- else}} Rows that a claim which ran out has left
 -- behind are not among them: one of those may be what ended its owner.
 {{- end}}
@@ -54,7 +56,7 @@ with due as materialized (
   where o.tenant_scope = $1
     and o.exported_at is null
     and (o.next_attempt_at, o.id) > ($6::timestamptz, $7::bigint) and o.next_attempt_at <= statement_timestamp()
-    and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
+    and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
   order by o.next_attempt_at, o.id
   limit {{.Looks}}
 ), operations as materialized (
@@ -120,7 +122,7 @@ with due as materialized (
   where {{if .Abandoned}}ready.joined and ready.marks = (select first.marks from first){{else}}(ready.joined and not ready.stale or ready.reached is not null){{end}}
     and case when o.exported_at is null
       and o.next_attempt_at <= statement_timestamp()
-      and (o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp())
+      and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
       {{- if not .Abandoned}}
       and (ready.joined and not ready.stale or ready.reached > o.next_attempt_at)
       {{- end}}

@@ -5,6 +5,10 @@
 -- $1 scope  $2 statement time-out in milliseconds
 select set_config('aksara.current_tenant_id', $1, true),
        set_config('statement_timeout', $2, true),
+       {{- if .Durable}}
+       set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
+                                             else current_setting('synchronous_commit') end, true),
+       {{- end}}
        set_config('jit', 'off', true),
        set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true),

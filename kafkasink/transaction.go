@@ -1,0 +1,209 @@
+package kafkasink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+)
+
+const (
+	// transactionMargin is how much later than the relay gives a transaction up the broker aborts
+	// it by itself. Consumers that read committed records wait for so long, and up to 10 s more,
+	// where a relay was lost and none is left.
+	transactionMargin = 5 * time.Second
+	fenceAgain        = 20 * time.Millisecond // while the former transaction is being ended
+	openTimeout       = 10 * time.Second      // for taking a slot, or fencing another's
+)
+
+var _ relay.Transactions = (*Sink)(nil)
+
+// session implements [relay.Session] by a client of its own.
+type session struct {
+	sink   *Sink
+	slot   relay.Slot
+	client *client
+}
+
+// Open implements [relay.Transactions].
+func (s *Sink) Open(ctx context.Context, slot relay.Slot) (relay.Session, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer from Kafka in %s", openTimeout))
+	defer cancel()
+	if err := s.ledgerReady(ctx, slot); err != nil {
+		return nil, err
+	}
+	client, err := newClient(s.cfg, s.topics.terms,
+		kgo.TransactionalID(slot.ID), kgo.TransactionTimeout(s.transactionTimeout()),
+		kgo.RecordPartitioner(s.partitioner()))
+	if err != nil {
+		return nil, fmt.Errorf("kafka settings: %w", err)
+	}
+	// Now and not with the first record, which is when the client would ask by itself: whoever
+	// takes the slot between a claim and that would be fenced by us, and not we by it.
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		client.Close()
+		return nil, s.explainSlot(slot, because(ctx, err))
+	}
+	return &session{sink: s, slot: slot, client: client}, nil
+}
+
+func (s *Sink) transactionTimeout() time.Duration { return s.cfg.DeliveryTimeout + transactionMargin }
+
+// partitioner places events by their key, and entries in their slot's partition.
+func (s *Sink) partitioner() kgo.Partitioner {
+	byKey, given := kgo.StickyKeyPartitioner(nil), kgo.ManualPartitioner()
+	return partitionerFunc(func(topic string) kgo.TopicPartitioner {
+		if topic == s.cfg.Ledger {
+			return given.ForTopic(topic)
+		}
+		return byKey.ForTopic(topic)
+	})
+}
+
+type partitionerFunc func(topic string) kgo.TopicPartitioner
+
+func (f partitionerFunc) ForTopic(topic string) kgo.TopicPartitioner { return f(topic) }
+
+// explainSlot says what to do about a slot that can't be taken.
+func (s *Sink) explainSlot(slot relay.Slot, err error) error {
+	switch {
+	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		return fmt.Errorf("rights on transactional id %q are missing: grant WRITE and DESCRIBE on transactional ids with the prefix "+
+			"that RELAY_TRANSACTIONAL_ID names, and -: %w", slot.ID, err)
+	case errors.Is(err, kerr.InvalidTransactionTimeout):
+		return fmt.Errorf("the brokers' transaction.max.timeout.ms is below the %s that the relay asks for: raise it: %w", s.transactionTimeout(), err)
+	}
+	return fmt.Errorf("transactional id %q can't be used: %w", slot.ID, err)
+}
+
+// Fence implements [relay.Transactions].
+func (s *Sink) Fence(ctx context.Context, slot relay.Slot) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer from Kafka in %s", openTimeout))
+	defer cancel()
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.TransactionalID = &slot.ID
+	req.TransactionTimeoutMillis = int32(s.transactionTimeout().Milliseconds())
+	req.ProducerID, req.ProducerEpoch = -1, -1
+	for {
+		resp, err := req.RequestWith(ctx, s.current().Client)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if !errors.Is(err, kerr.ConcurrentTransactions) {
+			if err != nil {
+				err = s.explainSlot(slot, because(ctx, err))
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return s.explainSlot(slot, context.Cause(ctx))
+		case <-time.After(fenceAgain):
+		}
+	}
+}
+
+// Commit implements [relay.Session].
+func (t *session) Commit(ctx context.Context, entry relay.Entry, events []envelope.Event) (answers []error, err error) {
+	records, answers := t.records(ctx, entry, events)
+	if answers != nil {
+		return answers, errRefused
+	}
+	if t.client.outdated() {
+		return nil, errOutdated
+	}
+	if err := t.client.BeginTransaction(); err != nil {
+		return nil, fmt.Errorf("begin transaction: %w", err)
+	}
+	if answers, err = t.produce(ctx, records); err != nil {
+		return answers[:len(events)], err
+	}
+	if err := t.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return nil, fmt.Errorf("commit transaction: %w", because(ctx, err))
+	}
+	return nil, nil
+}
+
+var (
+	errRefused  = relay.NotAttempted.Wrap(errors.New("the transaction was not begun, because of an event that can't be sent"))
+	errOutdated = relay.NotAttempted.Wrap(errors.New("a topic's settings have changed, and another client is made"))
+)
+
+// records gives what goes into a transaction, the entry last; or, if some events can't be sent
+// as they are, why.
+func (t *session) records(ctx context.Context, entry relay.Entry, events []envelope.Event) (records []*kgo.Record, answers []error) {
+	var large []oversized
+	topic := ""
+	for i := range events {
+		topic = t.sink.cfg.Topic(events[i].Scope)
+		if err := t.sink.topics.ready(topic); err != nil {
+			return nil, all(len(events), relay.NotAttempted.Wrap(err))
+		}
+		r := events[i].Record()
+		if size := lengthSize + batchSize(r); size > t.client.limit(topic) {
+			large = append(large, oversized{i, size})
+		}
+		records = append(records, record(topic, r))
+	}
+	if large != nil {
+		answers = all(len(events), errRefused)
+		for _, one := range large {
+			t.sink.judgeSizes(ctx, t.sink.cfg.Topic(events[one.index].Scope), []oversized{one}, func(i int, err error) { answers[i] = err })
+		}
+		return nil, answers
+	}
+	return append(records, ledgerRecord(t.sink.cfg.Ledger, t.slot, entry)), nil
+}
+
+// all gives the same answer to so many events.
+func all(n int, err error) []error {
+	answers := make([]error, n)
+	for i := range answers {
+		answers[i] = err
+	}
+	return answers
+}
+
+// produce sends records, and waits for the answer to each: the client would commit a
+// transaction of which one record failed. The first failure ends it.
+func (t *session) produce(ctx context.Context, records []*kgo.Record) (answers []error, err error) {
+	type answer struct {
+		i   int
+		err error
+	}
+	given := make(chan answer, len(records))
+	for i, r := range records {
+		// Not with ctx: a record that is cancelled could make a later one of its partition fail too.
+		t.client.TryProduce(context.Background(), r, func(_ *kgo.Record, err error) { given <- answer{i, err} })
+	}
+	answers = all(len(records), errNoTransactionAnswer)
+	for range records {
+		select {
+		case a := <-given:
+			if changed(a.err) {
+				t.sink.topics.suspect(records[a.i].Topic)
+			}
+			if answers[a.i] = classify(a.err); a.err != nil && err == nil {
+				err = a.err
+			}
+		case <-ctx.Done():
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			return answers, err
+		}
+	}
+	return answers, err
+}
+
+var errNoTransactionAnswer = relay.Unknown.Wrap(errors.New("sent, but no answer came"))
+
+// Close implements [relay.Session].
+func (t *session) Close() { t.client.Close() }

@@ -1,0 +1,215 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"outboxrelay/envelope"
+)
+
+var errLedgerLost = errors.New("the ledger has no entry of it although there are, or were, claims by it: the ledger topic was " +
+	"deleted, made anew or cut, and nobody knows what of them was committed")
+
+// decide settles claims of a slot that were listed before it was fenced: what its last entry
+// names was committed, and the others were not. Verdicts, if there are any, say what is to be
+// written of the latters' rows.
+//
+// Whatever the entry names is marked, also if it was not listed, and nothing is released that
+// was not.
+func (r *Relay) decide(ctx context.Context, entry Entry, listed []Held, verdicts map[int64]Verdict) error {
+	if err := r.accept(ctx, &entry); err != nil {
+		return err
+	}
+	for scope, ids := range entry.Rows {
+		claim, verdicts := claimOf(Held{Scope: scope, Token: entry.Token, Rows: ids}, func(row *Row) Verdict {
+			return Verdict{Row: row, Exported: true}
+		})
+		if err := r.conclude(ctx, claim, verdicts); err != nil {
+			return err
+		}
+	}
+	for _, held := range listed {
+		if held.Token == entry.Token {
+			continue
+		}
+		claim, verdicts := claimOf(held, func(row *Row) Verdict {
+			if v, ok := verdicts[row.ID]; ok {
+				v.Row = row
+				return v
+			}
+			return Verdict{Row: row, Wait: KeepDue}
+		})
+		if err := r.conclude(ctx, claim, verdicts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimOf makes of what a claim holds a claim to be settled, with verdicts.
+func claimOf(held Held, verdict func(*Row) Verdict) (Claim, []Verdict) {
+	claim := Claim{Scope: held.Scope, Token: held.Token, Exact: true, Rows: make([]Row, len(held.Rows))}
+	verdicts := make([]Verdict, len(held.Rows))
+	for i, id := range held.Rows {
+		claim.Rows[i].ID = id
+		verdicts[i] = verdict(&claim.Rows[i])
+	}
+	return claim, verdicts
+}
+
+// conclude writes what has been decided, as far as nobody did before.
+func (r *Relay) conclude(ctx context.Context, claim Claim, verdicts []Verdict) error {
+	start := time.Now()
+	results, err := r.store.Settle(ctx, claim, verdicts)
+	if err != nil {
+		return err
+	}
+	r.database.worked()
+	var done []Verdict
+	var written []Result
+	for i, result := range results {
+		if result.Status == Written {
+			done, written = append(done, verdicts[i]), append(written, result)
+		}
+	}
+	if len(done) > 0 {
+		r.observer.Settled(claim, done, written, time.Since(start))
+		r.observer.Recovered(claim, done)
+	}
+	return nil
+}
+
+// write settles verdicts on rows that a claim holds.
+func (r *Relay) write(ctx context.Context, claim Claim, verdicts []Verdict) error {
+	start := time.Now()
+	results, err := r.store.Settle(ctx, claim, verdicts)
+	if err != nil {
+		return err
+	}
+	r.database.worked()
+	r.observer.Settled(claim, verdicts, results, time.Since(start))
+	for i, result := range results {
+		if result.Status == Lost && !verdicts[i].Exported { // what was committed, its helper has marked
+			return errors.New("the claim was taken over by another relay")
+		}
+	}
+	return nil
+}
+
+// accept is nil if an entry is of the rows that are relayed here. What it names of scopes that
+// never were served here must have been settled; it takes that out.
+func (r *Relay) accept(ctx context.Context, entry *Entry) error {
+	source, err := r.source(ctx)
+	if err != nil {
+		return err
+	}
+	if entry.Source != source {
+		return fmt.Errorf("the ledger's last entry is of other rows, in %s, and these are in %s: "+
+			"give each set of rows a RELAY_TRANSACTIONAL_ID of its own", entry.Source, source)
+	}
+	known := r.scheduler.everServed()
+	rows := map[envelope.Scope][]int64{}
+	for scope, ids := range entry.Rows {
+		if slices.Contains(known, scope) {
+			rows[scope] = ids
+			continue
+		}
+		held, err := r.held(ctx, []envelope.Scope{scope})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(held, func(h Held) bool { return h.Token == entry.Token }) {
+			return fmt.Errorf("a claim that was committed holds rows of %s, which is not configured here: "+
+				"configure it until they are marked, or give other relays another RELAY_TRANSACTIONAL_ID", scope)
+		}
+	}
+	entry.Rows = rows
+	return nil
+}
+
+// source names the rows that are relayed here.
+func (r *Relay) source(ctx context.Context) (string, error) {
+	r.identityMu.Lock()
+	defer r.identityMu.Unlock()
+	if r.identity == "" {
+		identity, err := r.cfg.ExactlyOnce.Store.Identity(ctx)
+		if err != nil {
+			return "", err
+		}
+		r.identity = identity + "/" + r.cfg.Namespace
+	}
+	return r.identity, nil
+}
+
+// heldAtOnce is how many scopes are looked at in one round trip.
+const heldAtOnce = 1000
+
+// held tells which claims hold rows of some scopes.
+func (r *Relay) held(ctx context.Context, scopes []envelope.Scope) (all []Held, err error) {
+	for some := range slices.Chunk(scopes, heldAtOnce) {
+		held, err := r.cfg.ExactlyOnce.Store.Held(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, held...)
+	}
+	return all, nil
+}
+
+// help decides claims that ran out, until ctx ends: those of other slots here, those of own
+// ones are left to their workers.
+func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
+	for sleep(ctx, r.policy.jitter(r.cfg.Lease/3), nil) {
+		if err := r.helpOnce(ctx, workers); err != nil && ctx.Err() == nil {
+			r.observer.Trouble(Trouble{Kind: SlotTrouble, Err: err})
+		}
+	}
+}
+
+func (r *Relay) helpOnce(ctx context.Context, workers []*slotWorker) error {
+	held, err := r.held(ctx, r.scheduler.everServed())
+	if err != nil {
+		return err
+	}
+	left := map[Slot][]Held{}
+	for _, h := range held {
+		slot, ok := slotOfToken(r.cfg.ExactlyOnce.Prefix, h.Token)
+		own := slices.IndexFunc(workers, func(w *slotWorker) bool { return w.slot == slot })
+		switch {
+		case !h.Expired:
+		case !ok:
+			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: h.Scope, Err: errForeignHeld})
+		case own >= 0:
+			workers[own].stale.Store(true)
+		default:
+			left[slot] = append(left[slot], h)
+		}
+	}
+	var failed []error
+	for slot, listed := range left {
+		if err := r.helpSlot(ctx, slot, listed); err != nil {
+			failed = append(failed, fmt.Errorf("help slot %s: %w", slot.ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Relay) helpSlot(ctx context.Context, slot Slot, listed []Held) error {
+	if err := r.cfg.ExactlyOnce.Sink.Fence(ctx, slot); err != nil {
+		return err
+	}
+	entry, ok, err := r.cfg.ExactlyOnce.Sink.Last(ctx, slot)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errLedgerLost
+	}
+	return r.decide(ctx, entry, listed, nil)
+}
+
+var errForeignHeld = errors.New("a claim that ran out was made by another kind of exporter, or with another RELAY_TRANSACTIONAL_ID: " +
+	"nobody here can know whether its events were delivered, so its rows are left alone")

@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"outboxrelay/envelope"
+)
+
+// ExactlyOnce is what [Relay.Run] needs to deliver each event exactly once to consumers that
+// read committed records only: each claim in one transaction of the sink, together with an
+// entry in a ledger that says which claim was committed last.
+type ExactlyOnce struct {
+	// Prefix is that of the transactional ids. It belongs to one set of rows.
+	Prefix string
+	// Instance is this relay's number, unique among those that share the rows.
+	Instance int
+	// Sink and Store are the ports of this mode.
+	Sink  Transactions
+	Store ExactStore
+}
+
+// Entry is what the ledger says of a slot: the claim that was committed last.
+type Entry struct {
+	Token  string
+	Rows   map[envelope.Scope][]int64 // those of the claim
+	Source string                     // identity of the database and namespace they are in
+}
+
+// Transactions is the sink of exactly-once mode. Implementations are safe for concurrent use.
+type Transactions interface {
+	// Open takes a slot. When it returns, nobody who held it before can commit anything any
+	// more: what was under way has been committed or aborted.
+	Open(ctx context.Context, slot Slot) (Session, error)
+	// Fence ends what the holder of a slot has under way, as Open does, and takes it for nobody.
+	Fence(ctx context.Context, slot Slot) error
+	// Last gives a slot's last committed entry; ok is false if there is none. It must be asked
+	// after Open or Fence: what is committed later is not in it. An error says nothing.
+	Last(ctx context.Context, slot Slot) (entry Entry, ok bool, err error)
+}
+
+// Session is a slot that is held. It is not safe for concurrent use.
+type Session interface {
+	// Commit sends events and an entry in one transaction. Only if err is nil all of them are
+	// committed; then answers is nil. Else nothing is known, the session is of no more use, and
+	// answers, if not nil, says for each event why it was not sent or acknowledged, with a class
+	// as [Sink.Publish] gives it.
+	Commit(ctx context.Context, entry Entry, events []envelope.Event) (answers []error, err error)
+	// Close gives the session up. What it has under way is aborted when the slot is taken next.
+	Close()
+}
+
+// ExactStore is a store in exactly-once mode. Claims with [Request.Exact] and their
+// settlements are durable when they return.
+type ExactStore interface {
+	Store
+	// Held tells which claims hold rows of some scopes, expired or not, in one round trip. It
+	// looks at the rows that came due first, some ten thousand of each scope.
+	Held(ctx context.Context, scopes []envelope.Scope) ([]Held, error)
+	// Identity names the database and the place in it that the rows are in.
+	Identity(ctx context.Context) (string, error)
+}
+
+// Held is what a claim holds of a scope.
+type Held struct {
+	Scope   envelope.Scope
+	Token   string // claimed_by
+	Rows    []int64
+	Expired bool // its lease is over
+}
+
+// transactionLimit is how long one transaction may take. It is below the sink's own limit for
+// transactions, and that is below the lease: else peers would end what is still under way.
+func (c Config) transactionLimit() time.Duration { return c.DeliveryTimeout }
