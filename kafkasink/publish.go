@@ -96,14 +96,14 @@ func (s *Sink) judgeSizes(ctx context.Context, topic string, events []oversized,
 	}
 }
 
-var errRaised = relay.NotAttempted.Wrap(errors.New("the topic's max.message.bytes was raised just now"))
+var errRaised = relay.NotAttempted.Wrap(errors.New("the topic's limit was raised just now"))
 
 var errTooSlow = relay.NotAttempted.Wrap(errors.New("the process stood still while it handed over the events of an operation"))
 
 var errBehind = relay.NotAttempted.Wrap(errors.New("an earlier event of the operation was refused"))
 
 func tooLarge(topic string, size, limit int) error {
-	return relay.RowFault.Wrap(fmt.Errorf("the event takes %d bytes, and topic %q takes %d at most (max.message.bytes)", size, topic, limit))
+	return relay.RowFault.Wrap(fmt.Errorf("the event takes %d bytes, and topic %q takes %d at most (max.message.bytes, segment.bytes)", size, topic, limit))
 }
 
 // changed is true for answers that hint at a topic with other settings than were read.

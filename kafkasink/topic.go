@@ -14,6 +14,7 @@ import (
 const (
 	minInsyncConfig  = "min.insync.replicas"
 	maxMessageConfig = "max.message.bytes"
+	segmentConfig    = "segment.bytes"
 	cleanupConfig    = "cleanup.policy"
 )
 
@@ -29,7 +30,7 @@ type topicSettings struct {
 	mayWrite   bool // as far as the cluster tells
 	configs    error
 	minInsync  int
-	maxMessage int // max.message.bytes
+	maxMessage int // the largest batch: max.message.bytes, or segment.bytes if that is less
 	cleanup    string
 }
 
@@ -86,7 +87,7 @@ func describeConfigs(topics []string) *kmsg.DescribeConfigsRequest {
 		resource := kmsg.NewDescribeConfigsRequestResource()
 		resource.ResourceType = kmsg.ConfigResourceTypeTopic
 		resource.ResourceName = name
-		resource.ConfigNames = []string{minInsyncConfig, maxMessageConfig, cleanupConfig}
+		resource.ConfigNames = []string{minInsyncConfig, maxMessageConfig, segmentConfig, cleanupConfig}
 		req.Resources = append(req.Resources, resource)
 	}
 	return req
@@ -120,7 +121,8 @@ func (t *topicSettings) readConfigs(c kmsg.DescribeConfigsResponseResource) {
 	if t.configs = kerr.ErrorForCode(c.ErrorCode); t.configs != nil {
 		return
 	}
-	t.minInsync, t.maxMessage, t.cleanup = 1, 1048588, "delete" // Kafka's defaults, should a broker not tell
+	message, segment := 1048588, 1<<30 // Kafka's defaults, should a broker not tell
+	t.minInsync, t.cleanup = 1, "delete"
 	for _, entry := range c.Configs {
 		if entry.Value == nil {
 			continue
@@ -137,7 +139,10 @@ func (t *topicSettings) readConfigs(c kmsg.DescribeConfigsResponseResource) {
 		case minInsyncConfig:
 			t.minInsync = n
 		case maxMessageConfig:
-			t.maxMessage = n
+			message = n
+		case segmentConfig:
+			segment = n
 		}
 	}
+	t.maxMessage = min(message, segment)
 }

@@ -260,6 +260,16 @@ func refusal(t *testing.T, broker *kafkatest.Broker, topic string) error {
 	return errors.New("the leader takes it")
 }
 
+// topicID is what tells a topic from others of its name.
+func topicID(t *testing.T, broker *kafkatest.Broker, topic string) kadm.TopicID {
+	t.Helper()
+	topics, err := broker.Admin(t).ListTopics(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topics[topic].ID
+}
+
 // TestRecreatedTopic: clients go on to send to the topic that is gone, for ever.
 func TestRecreatedTopic(t *testing.T) {
 	for name, settings := range map[string]time.Duration{"found by looking": 50 * time.Millisecond, "found by refusals": time.Hour} {
@@ -273,12 +283,19 @@ func TestRecreatedTopic(t *testing.T) {
 				sink := openReady(t, cfg, pace)
 				publish(t, sink, event(t, uuid.New(), 1, 10)).wantAll(relay.Delivered)
 
+				was := topicID(t, broker, topic)
 				if _, err := broker.Admin(t).DeleteTopic(t.Context(), topic); err != nil {
 					t.Fatal(err)
 				}
 				waitFor(t, "the topic to be there again", func() error {
 					answer, err := broker.Admin(t).CreateTopic(t.Context(), 1, -1, nil, topic)
 					return errors.Join(err, answer.Err)
+				})
+				waitFor(t, "the broker to know that it is another", func() error {
+					if topicID(t, broker, topic) == was {
+						return errors.New("it does not") // and would take events for what it is about to delete
+					}
+					return nil
 				})
 				e := event(t, uuid.New(), 1, 10)
 				waitFor(t, "an event to arrive", func() error {

@@ -125,13 +125,38 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	return true
 }
 
-// survived takes the marks off a claim of abandoned rows whose answers are open: whatever
-// becomes of the events, they did not end this process.
-func (r *Relay) survived(ctx context.Context, d *delivery) {
-	lives := time.Since(d.start) >= survival || !slices.Contains(d.known, errNoAnswer)
-	if d.suspect() && lives && slices.ContainsFunc(d.known, isUnknown) && r.renew(ctx, d) {
-		close(d.survived)
+// outlive takes the marks off a claim of abandoned rows when this process has lived for a moment
+// with them, or if rows are left when the claim has ended by then: whatever becomes of the
+// events, and of what is written about them, they did not end this process.
+func (r *Relay) outlive(ctx context.Context, d *delivery, ended <-chan struct{}) {
+	for wait := survival; ; wait = aloneLook {
+		select {
+		case <-ended:
+			if !slices.ContainsFunc(d.known, isUnknown) {
+				return
+			}
+			ended = nil // and soon, as long as it is fresh
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if err := r.unmark(ctx, d.claim); err == nil {
+			close(d.survived)
+			return
+		} else if ctx.Err() == nil {
+			r.failed(d.claim.Scope, err)
+		}
 	}
+}
+
+// unmark takes the marks off those rows of a claim that it still holds.
+func (r *Relay) unmark(ctx context.Context, claim Claim) error {
+	ids := make([]int64, len(claim.Rows))
+	for i := range ids {
+		ids[i] = claim.Rows[i].ID
+	}
+	_, err := r.store.Renew(ctx, claim, ids, r.cfg.Lease)
+	return err
 }
 
 func isUnknown(err error) bool { return ClassOf(err) == Unknown }

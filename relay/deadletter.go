@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"time"
 
 	"outboxrelay/envelope"
 )
@@ -17,36 +16,7 @@ type DeadLetters interface {
 	Bury(ctx context.Context, letters []envelope.DeadLetter) []error
 }
 
-// settleFaulty settles verdicts, those on faulty rows last: they go to the dead-letter
-// topic, if there is one, before they are marked.
-func (r *Relay) settleFaulty(ctx context.Context, d *delivery, verdicts []Verdict) {
-	var faulty []Verdict
-	if r.cfg.DeadLetters != nil {
-		verdicts, faulty = splitFaulty(verdicts)
-	}
-	r.settle(ctx, d, verdicts)
-	if len(faulty) > 0 {
-		d.beat()
-		r.settle(ctx, d, r.bury(ctx, d.claim, faulty))
-		r.outlived(ctx, d.claim, faulty)
-	}
-}
-
-// outlived takes the marks off faulty rows that are still held, because nothing is known of
-// their letters.
-func (r *Relay) outlived(ctx context.Context, claim Claim, faulty []Verdict) {
-	if Marks(claim.Token) == 0 {
-		return
-	}
-	ids := make([]int64, len(faulty))
-	for i, v := range faulty {
-		ids[i] = v.Row.ID
-	}
-	if _, err := r.store.Renew(ctx, claim, ids, max(time.Until(claim.Expires), time.Second)); err != nil && ctx.Err() == nil {
-		r.failed(claim.Scope, err)
-	}
-}
-
+// splitFaulty parts the verdicts on rows that can't be sent as they are from the others.
 func splitFaulty(verdicts []Verdict) (others, faulty []Verdict) {
 	for _, v := range verdicts {
 		if v.Wait == Park && !v.Exported {
@@ -58,9 +28,8 @@ func splitFaulty(verdicts []Verdict) (others, faulty []Verdict) {
 	return others, faulty
 }
 
-// bury sends faulty rows to the dead-letter topic, and gives the verdicts on them. There is
-// none on one whose letter has no answer: its claim runs out, and another letter is sent.
-func (r *Relay) bury(ctx context.Context, claim Claim, faulty []Verdict) (verdicts []Verdict) {
+// letters makes the dead letters of faulty rows.
+func (r *Relay) letters(claim Claim, faulty []Verdict) []envelope.DeadLetter {
 	letters := make([]envelope.DeadLetter, len(faulty))
 	for i, v := range faulty {
 		letters[i] = envelope.DeadLetter{
@@ -68,6 +37,12 @@ func (r *Relay) bury(ctx context.Context, claim Claim, faulty []Verdict) (verdic
 			Created: v.Row.CreatedAt, Data: v.Row.Payload, Bytes: v.Row.Bytes, Attempts: v.Row.Attempts, Reason: v.Error,
 		}
 	}
+	return letters
+}
+
+// bury sends faulty rows to the dead-letter topic, and gives the verdicts on them. There is
+// none on one whose letter has no answer: its claim runs out, and another letter is sent.
+func (r *Relay) bury(ctx context.Context, letters []envelope.DeadLetter, faulty []Verdict) (verdicts []Verdict) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.DeliveryTimeout)
 	defer cancel()
 	for i, err := range r.cfg.DeadLetters.Bury(ctx, letters) {

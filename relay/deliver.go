@@ -160,34 +160,68 @@ func passed(answers []error) (through, known bool) {
 }
 
 // settle writes verdicts, and tries again until the store takes them or ctx ends: a
-// row that was delivered must be marked, not sent again.
+// row that was delivered must be marked, not sent again. What the store refuses for what it
+// is, is tried in smaller and smaller parts, so that a single row does not keep others from
+// being written, and given up for a row alone when its claim has long been over.
 func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
-	if len(verdicts) == 0 {
-		return
-	}
-	for n := 1; ; n++ {
-		d.beat()
-		start := time.Now()
-		results, err := r.store.Settle(ctx, d.claim, verdicts)
-		if err == nil {
-			r.database.worked()
-			r.observer.Settled(d.claim, verdicts, results, time.Since(start))
-			r.tell(d.claim, verdicts)
-			if n > 1 {
+	parts, held := [][]Verdict{verdicts}, false
+	defer func() {
+		if held {
+			r.scheduler.letGo(d.claim.Scope)
+		}
+	}()
+	for n := 1; len(verdicts) > 0; {
+		left, alone, smaller := [][]Verdict{}, true, false
+		var why error
+		for _, part := range parts {
+			d.beat()
+			err := r.settleOnce(ctx, d, part)
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				continue
+			}
+			r.failed(d.claim.Scope, err)
+			why = err
+			switch refused := ClassOf(err) == RowFault; {
+			case refused && len(part) > 1:
+				left, alone, smaller = append(left, part[:len(part)/2], part[len(part)/2:]), false, true
+			case refused && time.Since(d.claim.Expires) > renewFor:
+			default:
+				left, alone = append(left, part), alone && refused
+			}
+		}
+		if parts = left; why == nil || len(parts) == 0 {
+			return
+		}
+		// A few single rows hold up nobody but their operations.
+		if hold := !alone; hold != held {
+			if held = hold; held {
+				r.scheduler.hold(d.claim.Scope)
+			} else {
 				r.scheduler.letGo(d.claim.Scope)
 			}
-			return
 		}
-		if ctx.Err() != nil {
-			return
+		r.release(d, d.forget())
+		if !smaller {
+			sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
+			n++
 		}
-		r.failed(d.claim.Scope, err)
-		if n == 1 {
-			r.scheduler.hold(d.claim.Scope)
-		}
-		r.release(d)
-		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
 	}
+}
+
+// settleOnce writes verdicts and tells of it.
+func (r *Relay) settleOnce(ctx context.Context, d *delivery, verdicts []Verdict) error {
+	start := time.Now()
+	results, err := r.store.Settle(ctx, d.claim, verdicts)
+	if err != nil {
+		return err
+	}
+	r.database.worked()
+	r.observer.Settled(d.claim, verdicts, results, time.Since(start))
+	r.tell(d.claim, verdicts)
+	return nil
 }
 
 // failed tells of a call of the store that failed.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +13,8 @@ const (
 	// settleEvery is how often the answers so far are settled while others are open. What
 	// has none then is waited for in the background.
 	settleEvery = time.Second
+	// longStep is how long a worker waits for one step.
+	longStep = 2 * time.Second
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
 	// followedPerWorker bounds what waits in the background for answers: so many full
@@ -27,11 +31,13 @@ type delivery struct {
 	answers *answers
 	known   []error // the answers that were dealt with
 
+	mu       sync.Mutex
 	followed int64 // what it takes while no worker waits for it, in bytes; 0 before
 
 	survived chan struct{} // closed when the claim's marks have been taken off
 	free     chan struct{} // closed when no worker has to wait for it any more
 	beats    chan struct{} // holds something after a step was made
+	step     atomic.Int64  // when that was, in nanoseconds after start
 }
 
 func newDelivery(claim Claim) *delivery {
@@ -43,18 +49,11 @@ func newDelivery(claim Claim) *delivery {
 
 // beat tells that a step was made: waiting for servers is progress.
 func (d *delivery) beat() {
+	d.step.Store(int64(time.Since(d.start)))
 	select {
 	case d.beats <- struct{}{}:
 	default:
 	}
-}
-
-// step is how long answers are waited for before those so far are dealt with.
-func (d *delivery) step() time.Duration {
-	if d.suspect() {
-		return survival
-	}
-	return settleEvery
 }
 
 // waits is true while rows of the claim have no answer.
@@ -72,6 +71,15 @@ func (d *delivery) forget() (left int64) {
 		}
 	}
 	return left
+}
+
+// size is what all of its rows take, in bytes.
+func (d *delivery) size() int64 {
+	size := int64(leastFollowed)
+	for i := range d.claim.Rows {
+		size += d.claim.Rows[i].Bytes
+	}
+	return size
 }
 
 // gotThrough is true if an event was delivered.
@@ -93,7 +101,8 @@ func (d *delivery) suspect() bool {
 func (d *delivery) leftBehind() bool { return Marks(d.claim.Token) > 0 }
 
 // deliver takes a claim to its end, and returns when that is reached or no worker has to wait
-// for it. It calls beat at each step.
+// for it. It calls beat at each step; one that takes long is the database's, which is then left
+// to itself: nothing more is claimed of the scope until it is through.
 func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
 	ended := r.begin(ctx, d)
 	for {
@@ -104,6 +113,14 @@ func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
 			return
 		case <-d.beats:
 			beat()
+		case <-time.After(longStep):
+			if r.release(d, d.size()) {
+				r.scheduler.hold(d.claim.Scope)
+				r.background.Go(func() {
+					<-ended
+					r.scheduler.letGo(d.claim.Scope)
+				})
+			}
 		}
 	}
 }
@@ -112,26 +129,38 @@ func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
 // reached.
 func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) {
 	done := make(chan struct{})
+	r.flights.Store(d, nil)
 	r.background.Go(func() {
 		defer close(done)
+		defer r.flights.Delete(d)
 		r.follow(ctx, d)
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		r.followed.Add(-d.followed)
 	})
+	if d.leftBehind() {
+		r.background.Go(func() { r.outlive(ctx, d, done) })
+	}
 	return done
 }
 
 // release has no worker wait for a delivery any longer: its topic is silent, or the database
 // does not take what is to be written of its rows, and neither is to keep others from being
 // served. Unless one of its rows may end the process, or too much is followed so already.
-func (r *Relay) release(d *delivery) {
+// size is what it takes then, in bytes. It is true if a worker that waited needn't any more.
+func (r *Relay) release(d *delivery, size int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.followed > 0 {
-		return
+		return false
 	}
-	d.followed = d.forget()
-	if followed := r.followed.Add(d.followed); !d.suspect() && followed <= r.mostFollowed() {
-		r.scheduler.unattended(d.claim.Scope)
-		close(d.free)
+	d.followed = size
+	if followed := r.followed.Add(size); d.suspect() || followed > r.mostFollowed() {
+		return false
 	}
+	r.scheduler.unattended(d.claim.Scope)
+	close(d.free)
+	return true
 }
 
 // mostFollowed bounds what waits in the background for answers, in bytes.
@@ -165,7 +194,7 @@ func (r *Relay) follow(ctx context.Context, d *delivery) {
 		if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
 			r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
 		}
-		r.release(d)
+		r.release(d, d.forget())
 		r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery))
 	}
 	r.published(d)
@@ -184,9 +213,8 @@ func (r *Relay) follow(ctx context.Context, d *delivery) {
 func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time) {
 	for {
 		left := min(time.Until(until), time.Until(d.claim.Expires))
-		all := r.wait(ctx, d.answers, min(d.step(), left))
+		all := r.wait(ctx, d.answers, min(settleEvery, left))
 		r.settleNew(ctx, d)
-		r.survived(ctx, d)
 		if all || left <= 0 || ctx.Err() != nil {
 			return
 		}
@@ -198,9 +226,8 @@ func (r *Relay) collect(ctx context.Context, d *delivery, until time.Time) {
 }
 
 // renew gives the rows without an answer a new lease, under a token without marks: this
-// process lives. If the claim has lost them all its lease is over. It reports whether
-// the store did that.
-func (r *Relay) renew(ctx context.Context, d *delivery) bool {
+// process lives. If the claim has lost them all its lease is over.
+func (r *Relay) renew(ctx context.Context, d *delivery) {
 	var ids []int64
 	for i, err := range d.known {
 		if isUnknown(err) {
@@ -219,7 +246,6 @@ func (r *Relay) renew(ctx context.Context, d *delivery) bool {
 		r.database.worked()
 		d.claim.Expires = start.Add(r.cfg.Lease)
 	}
-	return err == nil
 }
 
 // wait is true when every row is answered, which it waits for at most that long.
@@ -233,11 +259,21 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 	}
 }
 
-// settleNew settles the rows that were answered since it was called last.
+// settleNew settles the rows that were answered since it was called last. Rows that go to the
+// dead-letter topic come last, and no worker waits for that.
 func (r *Relay) settleNew(ctx context.Context, d *delivery) {
 	now := r.heard(d)
-	r.settleFaulty(ctx, d, r.policy.verdicts(d.claim.Rows, now, d.known))
+	verdicts, faulty := r.policy.verdicts(d.claim.Rows, now, d.known), []Verdict(nil)
+	if r.cfg.DeadLetters != nil {
+		verdicts, faulty = splitFaulty(verdicts)
+	}
+	r.settle(ctx, d, verdicts)
 	d.known = now
+	if len(faulty) > 0 {
+		letters := r.letters(d.claim, faulty)
+		r.release(d, d.forget())
+		r.settle(ctx, d, r.bury(ctx, letters, faulty))
+	}
 }
 
 // heard is the answers so far. An event among the new ones that got through, early or late,

@@ -48,6 +48,12 @@ func (r *Relay) ExportOnce(ctx context.Context, scope envelope.Scope) (Outcome, 
 	sending, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	a := r.publish(sending, claim, func(send func()) { go send() })
+	if all := r.wait(ctx, a, survival); !all && Marks(claim.Token) > 0 {
+		// Whatever becomes of it, it did not end this process; also if ctx has ended.
+		if err := r.unmark(context.WithoutCancel(ctx), claim); err != nil {
+			return Empty, fmt.Errorf("renew claim: %w", err)
+		}
+	}
 	r.wait(ctx, a, time.Until(claim.Expires))
 	if ctx.Err() != nil && ClassOf(a.snapshot()[0]) == Unknown {
 		return Empty, fmt.Errorf("send event: %w", context.Cause(ctx))
@@ -59,7 +65,8 @@ func (r *Relay) ExportOnce(ctx context.Context, scope envelope.Scope) (Outcome, 
 		return SinkFailed, errors.New("no answer came from the sink; the row comes back when its lease ends")
 	}
 	if _, faulty := splitFaulty(verdicts); len(faulty) > 0 && r.cfg.DeadLetters != nil {
-		if verdicts = r.bury(ctx, claim, faulty); len(verdicts) == 0 {
+		if verdicts = r.bury(ctx, r.letters(claim, faulty), faulty); len(verdicts) == 0 {
+			_ = r.unmark(context.WithoutCancel(ctx), claim) // if it fails, one mark is left
 			return SinkFailed, errors.New("no answer came to the event's dead letter; the row comes back when its lease ends")
 		}
 	}

@@ -37,8 +37,8 @@ const (
 	// if something came through lately: it may be one of its partitions that is.
 	silentClaims = 3
 	// While half of what may wait for answers does, claims of topics of which nothing has come
-	// through for lately ask for so little; with three quarters, nothing is claimed for those
-	// in trouble. The rest is for others.
+	// through for lately ask for so little, and rows that were left behind wait; with three
+	// quarters, nothing is claimed for those in trouble. The rest is for others.
 	lately       = 10 * time.Second
 	crowded      = 0.5
 	crowdedRows  = 10
@@ -277,9 +277,12 @@ func (s *scheduler) together(scope envelope.Scope, most int) (rows int, served b
 	defer s.mu.Unlock()
 	t, served := s.scopes[scope]
 	switch {
-	case !served || s.held[scope] > 0 || time.Until(t.topic.paused) > 0:
-		return 0, served
+	case !served:
+		return 0, false
+	case s.closed(t) > 0 || s.followed() > crowded:
+		return 0, true
 	case t.topic.troubles > 0:
+		t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time
 		return min(t.topic.probe(), most), true
 	}
 	return most, true

@@ -108,7 +108,8 @@ type Store interface {
 	// Settle writes verdicts on rows of the claim, all in one transaction, and says for
 	// each, in the same order, what became of it. Rows without a verdict stay as they
 	// are. It may be called again after an error, with the same verdicts: what was
-	// written already is not written twice.
+	// written already is not written twice. An error has class [RowFault] if the database
+	// answered and refused what was to be written: fewer rows may then go through.
 	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
 
 	// Renew gives rows of the claim a new lease from now on, and tells which of them the

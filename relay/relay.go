@@ -130,6 +130,7 @@ type Relay struct {
 	abandoned *abandoned
 
 	background sync.WaitGroup // sends, and waits for late answers
+	flights    sync.Map       // the deliveries under way
 	followed   atomic.Int64   // bytes of the claims that are followed in the background
 
 	identityMu sync.Mutex

@@ -129,12 +129,20 @@ type Health struct {
 	Stuck        time.Duration
 }
 
-// Health tells how the relay does, from memory. Stuck is for how long a worker has
-// made no step although nothing that it waits for may last that long; 0 is healthy.
+// Health tells how the relay does, from memory. Stuck is for how long a worker, or a claim
+// that is followed, has made no step although nothing that it waits for may last that long; 0 is healthy.
 func (r *Relay) Health() Health {
 	seen, err := r.database.health()
 	longest := 2*r.cfg.Lease + r.cfg.Grace
-	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: r.pulse.stuck(longest)}
+	stuck := r.pulse.stuck(longest)
+	r.flights.Range(func(key, _ any) bool {
+		d := key.(*delivery)
+		if still := time.Since(d.start) - time.Duration(d.step.Load()); still > longest {
+			stuck = max(stuck, still)
+		}
+		return true
+	})
+	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: stuck}
 }
 
 // Stalled is nil unless nothing got through by the last claims of the scope's topic, for

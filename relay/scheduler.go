@@ -19,6 +19,9 @@ const (
 	waitPerBlocked   = 100 * time.Microsecond
 	longestFirstWait = 100 * time.Millisecond
 
+	// Putting back very many turns whose topic is closed takes time, so it is done less often.
+	putBackPerScope = 20 * time.Microsecond
+
 	notReadyWait = time.Second // between two questions whether the sink can take a scope's events
 
 	// Claims that failed are followed by smaller ones, and those by larger ones again up
@@ -146,12 +149,13 @@ func (s *scheduler) next(ctx context.Context) (next work, ok bool) {
 func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now() // of all of it: so those that are put back are not looked at again
 	for {
 		queue, ok := s.first()
 		if !ok {
 			return work{}, time.Hour, s.changed
 		}
-		if wait = time.Until((*queue)[0].due); wait > 0 {
+		if wait = (*queue)[0].due.Sub(now); wait > 0 {
 			return work{}, wait, s.changed
 		}
 		if queue == &s.idle {
@@ -161,7 +165,8 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 		}
 		first := heap.Pop(queue).(*turn)
 		if wait := s.closed(first); wait > 0 {
-			s.enqueue(first, time.Now().Add(min(wait, notReadyWait)))
+			wait += time.Duration(len(s.scopes)) * putBackPerScope
+			s.enqueue(first, now.Add(min(wait, notReadyWait)))
 			continue
 		}
 		return work{turns: []*turn{first}}, 0, nil

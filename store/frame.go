@@ -95,6 +95,20 @@ func retriable(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
 }
 
+// refused is true for what the server says of a statement or its rows, and not of itself: a
+// trigger's exception, a right, a constraint, or a lock that took too long to come.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || unusable(err) || retriable(err) {
+		return false
+	}
+	switch pg.Code[:2] {
+	case "53", "57", "58", "XX", "25": // resources, an operator, the system; but a cancelled statement is one
+		return pg.Code == "57014"
+	}
+	return true
+}
+
 // milliseconds is a duration as the server's settings take it.
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 

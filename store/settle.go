@@ -25,6 +25,9 @@ func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	for try := 1; ; try++ {
 		results, err := s.settle(ctx, claim, verdicts)
 		if err == nil || !retriable(err) || try == settleTries {
+			if refused(err) {
+				err = relay.RowFault.Wrap(err)
+			}
 			return results, err
 		}
 		select {

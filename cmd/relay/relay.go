@@ -87,7 +87,9 @@ func (p *process) run(ctx context.Context) error {
 	}
 	if p.settings.TenantsFile != "" {
 		file := settings.NewTenantsFile(p.settings, os.ReadFile)
-		others.Go(func() { file.Watch(beside, tenantsEvery, p.tenants) })
+		others.Go(func() {
+			file.Watch(beside, tenantsEvery, func(scopes []envelope.Scope, err error) { p.tenants(beside, scopes, err) })
+		})
 	}
 	others.Go(func() { p.measure(beside) })
 
@@ -153,7 +155,7 @@ func failure(findings []relay.Finding) error {
 }
 
 // tenants takes news of the tenants' file.
-func (p *process) tenants(scopes []envelope.Scope, err error) {
+func (p *process) tenants(ctx context.Context, scopes []envelope.Scope, err error) {
 	p.metrics.TenantsFile(err == nil)
 	if err != nil {
 		p.log.Error().Err(err).Msg("the tenants' file is not taken over; the last good list stays")
@@ -162,7 +164,7 @@ func (p *process) tenants(scopes []envelope.Scope, err error) {
 	p.mu.Lock()
 	p.scopes = scopes
 	p.mu.Unlock()
-	p.learnTopics(context.Background(), scopes)
+	p.learnTopics(ctx, scopes)
 	p.relay.SetScopes(scopes)
 	p.metrics.Scopes(len(scopes))
 	p.log.Info().Int("scopes", len(scopes)).Msg("the tenants' file was taken over")

@@ -126,7 +126,7 @@ func relayConfig(s *settings.Settings, sink *kafkasink.Sink, db *store.Store) re
 	}
 	return relay.Config{
 		DeadLetters: letters, ExactlyOnce: exactly,
-		Namespace:   s.Namespace, WorkerID: s.WorkerID,
+		Namespace: s.Namespace, WorkerID: s.WorkerID,
 		Lease: s.Lease, DeliveryTimeout: s.Kafka.DeliveryTimeout,
 		RetryDelay: s.RetryDelay, RetryMaxDelay: s.RetryMaxDelay,
 		BatchRows: s.BatchRows, BatchBytes: int64(s.BatchBytes),
