@@ -54,6 +54,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"store":             {"envelope", "relay", "migrations"},
 		"kafkasink":         {"envelope", "relay"},
 		"verify":            {"envelope"},
+		"inbox":             {"envelope"},
 		"internal/settings": {"envelope"},
 		"internal/monitor":  {"relay"},
 		"internal/sample":   {"envelope"},
@@ -88,6 +89,20 @@ func TestDriversStayInAdapters(t *testing.T) {
 					t.Errorf("%s imports %s: only adapters know drivers", name, path)
 				}
 			}
+		}
+	}
+}
+
+// A consumer's library ties nobody to a Kafka client, nor to what only the relay needs.
+func TestTheInboxNeedsOnlyTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, path := range packages(t)["inbox"].Deps {
+		first, _, _ := strings.Cut(path, "/")
+		if !strings.Contains(first, ".") || strings.HasPrefix(path, "golang.org/x/") {
+			continue // the standard library, and what pgx needs of it
+		}
+		if !strings.HasPrefix(path, "github.com/jackc/") && path != "github.com/google/uuid" {
+			t.Errorf("the inbox needs %s", path)
 		}
 	}
 }
