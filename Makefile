@@ -50,10 +50,10 @@ chaos: ## kill, cut and freeze everything for DURATION=10m with SEED=n, then loo
 .PHONY: tools
 tools:
 	@missing=; \
-	for tool in gcc java mvn python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	for tool in gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || missing="$$missing pgbouncer"; \
 	if [ -n "$$missing" ]; then \
 		echo "The tests need$$missing, which can't be found." >&2; \
-		echo "On Debian: apt-get install gcc default-jre-headless maven python3-venv postgresql pgbouncer" >&2; \
+		echo "On Debian: apt-get install gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer" >&2; \
 		exit 1; \
 	fi

@@ -9,6 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
+// ErrVersion is what [Parse] errs with for a record of another envelope version, or
+// without one. A consumer had better stop there than pass it over: a newer version may
+// say the same in another way.
+var ErrVersion = errors.New("header " + HeaderEnvelope + " is not " + version + ": not an envelope that this version reads")
+
 // Parse reads an event's wire form back. It keeps the record's bytes without copying
 // them. It errs unless every header of the envelope is there exactly once and all
 // agree with each other and with key and value; a text from the record stands in no
@@ -53,7 +58,7 @@ func collect(headers []Header) (map[string]string, error) {
 		own[name] = string(h.Value)
 	}
 	if own[HeaderEnvelope] != version {
-		return nil, fmt.Errorf("header %s is not %s: not an envelope that this version reads", HeaderEnvelope, version)
+		return nil, ErrVersion
 	}
 	return own, nil
 }

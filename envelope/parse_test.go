@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -133,7 +134,7 @@ func TestParseNamesTheVersionItDoesNotRead(t *testing.T) {
 	t.Parallel()
 	event := testEvent(t)
 	_, err := Parse(with(event.Record(), HeaderEnvelope, "2"))
-	if err == nil || !strings.Contains(err.Error(), HeaderEnvelope) {
-		t.Errorf("Parse of a later version: %v, want the header named", err)
+	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), HeaderEnvelope) {
+		t.Errorf("Parse of a later version: %v, want ErrVersion with the header named", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,10 +55,13 @@ func TestImportsPointOneWay(t *testing.T) {
 		"store":             {"envelope", "relay", "migrations"},
 		"kafkasink":         {"envelope", "relay"},
 		"verify":            {"envelope"},
+		"inbox":             {"envelope"},
 		"internal/settings": {"envelope"},
 		"internal/monitor":  {"relay"},
 		"internal/sample":   {"envelope"},
 		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "verify", "internal/settings", "internal/monitor"},
+		// What a consumer outside of this module could import.
+		"examples/consumer-go": {"envelope", "inbox"},
 		// It runs the relay as a program, as a user would.
 		"cmd/demo": {"envelope", "migrations", "internal/sample", "internal/pgserver", "internal/childproc"},
 	}
@@ -92,6 +96,20 @@ func TestDriversStayInAdapters(t *testing.T) {
 	}
 }
 
+// A consumer's library ties nobody to a Kafka client, nor to what only the relay needs.
+func TestTheInboxNeedsOnlyTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, path := range packages(t)["inbox"].Deps {
+		first, _, _ := strings.Cut(path, "/")
+		if !strings.Contains(first, ".") || strings.HasPrefix(path, "golang.org/x/") {
+			continue // the standard library, and what pgx needs of it
+		}
+		if !strings.HasPrefix(path, "github.com/jackc/") && path != "github.com/google/uuid" {
+			t.Errorf("the inbox needs %s", path)
+		}
+	}
+}
+
 // Nothing that is for tests, or for the demo, is linked into the program.
 func TestTheProgramHoldsNoTestCode(t *testing.T) {
 	t.Parallel()
@@ -104,6 +122,9 @@ func TestTheProgramHoldsNoTestCode(t *testing.T) {
 		"github.com/cloudevents":                     "a second opinion for tests",
 		"github.com/Shopify/toxiproxy":               "tests and the chaos program",
 		"go.uber.org/goleak":                         "tests",
+		"github.com/santhosh-tekuri/jsonschema":      "tests of the schemas",
+		module + "/schemas":                          "for tools and tests",
+		module + "/inbox":                            "for consumers",
 		"pgregory.net/rapid":                         "tests",
 		module + "/internal/pgtest":                  "test servers",
 		module + "/internal/kafkatest":               "test servers",
@@ -123,8 +144,8 @@ func TestTheProgramHoldsNoTestCode(t *testing.T) {
 func TestOnlyProgramsReadTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, p := range packages(t) {
-		if strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "internal/") || name == "bench" {
-			continue // the test servers take addresses from it, and settings is handed it
+		if strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "internal/") || strings.HasPrefix(name, "examples/") || name == "bench" {
+			continue // an example is a program; the test servers take addresses from it, and settings is handed it
 		}
 		for _, file := range p.GoFiles {
 			text, err := os.ReadFile(filepath.Join(p.Dir, file))
@@ -136,6 +157,30 @@ func TestOnlyProgramsReadTheEnvironment(t *testing.T) {
 					t.Errorf("%s/%s calls %s", name, file, call)
 				}
 			}
+		}
+	}
+}
+
+// The statement that takes an event stands in the examples of other languages too, and must be the same.
+func TestExamplesTakeAsTheInboxDoes(t *testing.T) {
+	t.Parallel()
+	read := func(path string) string {
+		text, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	// plain leaves the statement, with one mark for all kinds of parameters and blanks.
+	plain := func(sql string) string {
+		_, sql, _ = strings.Cut(sql, "insert into relay_inbox")
+		sql, _, _ = strings.Cut(sql, "::bigint")
+		return strings.Join(strings.Fields(regexp.MustCompile(`\$[0-9]|%\([a-z]+\)s|\?`).ReplaceAllString(sql, "?")), " ")
+	}
+	want := plain(read("inbox/sql/take.sql"))
+	for _, path := range []string{"examples/consumer-python/consumer.py", "examples/consumer-java/Consumer.java"} {
+		if got := plain(read(path)); got != want {
+			t.Errorf("%s takes by\n%s\nand the inbox by\n%s", path, got, want)
 		}
 	}
 }

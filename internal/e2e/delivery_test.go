@@ -2,14 +2,12 @@ package e2e_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"outboxrelay/envelope"
 	"outboxrelay/internal/relayproc"
 )
 
@@ -47,10 +45,17 @@ func TestCrashBeforeTheMark(t *testing.T) {
 	first := relayproc.Start(t, f.Env("acme", quickLease, map[string]string{"RELAY_POLL_INTERVAL": "10ms"}))
 	f.Drained("true")
 
-	held := holdNextClaim(t, f, acme)
+	release := f.HoldMarks()
+	var operation [16]byte
+	if err := f.Pool.QueryRow(t.Context(), "select operation_id from aksara_operation_outbox").Scan(&operation); err != nil {
+		t.Fatal(err)
+	}
+	if err := relayproc.App.Advance(t.Context(), f.Pool, acme, operation, "claimed", "ready"); err != nil {
+		t.Fatal(err)
+	}
 	f.Broker.Consume(t, f.Topic, 2)
 	first.Kill()
-	held()
+	release()
 	if n := f.Count("select count(*) from aksara_operation_outbox where exported_at is null and claimed_by like 'e2e/%'"); n != 1 {
 		t.Fatalf("%d rows are claimed after the crash, want 1", n)
 	}
@@ -82,46 +87,6 @@ func sameBytes(t *testing.T, a, b *kgo.Record) {
 	for i := range a.Headers {
 		if a.Headers[i].Key != b.Headers[i].Key || !bytes.Equal(a.Headers[i].Value, b.Headers[i].Value) {
 			t.Errorf("header %d differs: %v, %v", i, a.Headers[i], b.Headers[i])
-		}
-	}
-}
-
-// holdNextClaim writes version 2 of the scope's first operation, and keeps whoever marks
-// a row exported waiting for an advisory lock: the broker has the record, the table does
-// not know yet. The function that it gives ends the crashed relay's sessions and then
-// the waiting.
-func holdNextClaim(t *testing.T, f *fixture, scope envelope.Scope) (release func()) {
-	t.Helper()
-	conn := f.DB.Conn(t)
-	f.DB.Exec(t, `
-		create function hold_mark() returns trigger language plpgsql as $$
-		begin
-			perform pg_advisory_xact_lock(4711);
-			return new;
-		end $$;
-		create trigger hold_mark before update on aksara_operation_outbox
-		for each row when (old.exported_at is null and new.exported_at is not null) execute function hold_mark();`)
-	if _, err := conn.Exec(t.Context(), "select pg_advisory_lock(4711)"); err != nil {
-		t.Fatal(err)
-	}
-	var operation [16]byte
-	if err := f.Pool.QueryRow(t.Context(), "select operation_id from aksara_operation_outbox order by id limit 1").Scan(&operation); err != nil {
-		t.Fatal(err)
-	}
-	if err := relayproc.App.Advance(t.Context(), f.Pool, scope, operation, "claimed", "ready"); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		// The mark that waits must not get the lock, or it would be carried out.
-		relayproc.Until(t, "the crashed relay's sessions to end", func() error {
-			if n := f.Count("select count(*) from pg_stat_activity where datname = current_database() and application_name = 'relay'"); n > 0 {
-				_, err := f.Pool.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'relay'")
-				return errors.Join(fmt.Errorf("%d are left", n), err)
-			}
-			return nil
-		})
-		if _, err := conn.Exec(t.Context(), "select pg_advisory_unlock(4711)"); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

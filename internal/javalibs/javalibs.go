@@ -1,5 +1,5 @@
 // Package javalibs finds this machine's Java and fetches jars for it with Maven, once for a version: those of Kafka's
-// server, and of what the benchmark compares the relay with.
+// server, of what the benchmark compares the relay with, and of the example consumer.
 package javalibs
 
 import (
