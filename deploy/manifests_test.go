@@ -171,7 +171,7 @@ func mounted(t *testing.T, objects []any, pod corev1.PodSpec, path string) ([]by
 			if !inside || volume.Name != mount.Name {
 				continue
 			}
-			files := map[string]string{}
+			var files map[string]string
 			if volume.Secret != nil {
 				files = find[*corev1.Secret](t, objects).StringData
 			} else {

@@ -72,7 +72,7 @@ func apart() (status int, err error) {
 	if _, err := kafkaserver.Libs(context.Background()); err != nil {
 		return 0, err
 	}
-	if _, err := command("go", "-C", root, "list", "-deps", "./cmd/relay", "./cmd/writer"); err != nil {
+	if err := compile(); err != nil {
 		return 0, err
 	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
@@ -85,6 +85,29 @@ func apart() (status int, err error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// compile builds what the Dockerfile builds, so that modules are fetched and a build in a container finds most of it
+// compiled, as it would the second time on a user's machine.
+func compile() error {
+	cache, err := compiled()
+	if err != nil {
+		return err
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		_, err := command("env", "GOCACHE="+cache, "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=",
+			"go", "-C", root, "build", "-trimpath", "-buildvcs=false", "-o", os.DevNull, "./cmd/relay")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compiled is the folder for what compile compiles.
+func compiled() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "outboxrelay", "image-build"), err
 }
 
 // withEngine runs the tests on an engine that it starts.
@@ -189,7 +212,11 @@ func standIns(dir string) error {
 		// It ends with the process; a build that needs it and can't have it says so.
 		_ = http.ListenAndServe(proxy, files)
 	}()
-	_, err = command("bash", "standins.sh", dir, "http://"+proxy, java, libs)
+	cache, err := compiled()
+	if err != nil {
+		return err
+	}
+	_, err = command("bash", "standins.sh", dir, "http://"+proxy, cache, java, libs)
 	return err
 }
 

@@ -2,9 +2,9 @@
 # Makes images under the names of official ones, from the same software on this machine: Go, Kafka and PostgreSQL. They are
 # for tests where no registry is. Only what the Dockerfile and compose.yaml use is in them.
 #
-# standins.sh FOLDER GOPROXY JAVA KAFKA-LIBS
+# standins.sh FOLDER GOPROXY GOCACHE JAVA KAFKA-LIBS
 set -euo pipefail
-work=$1 proxy=$2 java=$(readlink -f "$3") libs=$4
+work=$1 proxy=$2 cache=$3 java=$(readlink -f "$4") libs=$5
 repository=$(dirname "$0")/../..
 go_image=$(sed -n 's/^ARG BUILDER=//p' "$repository/Dockerfile")
 
@@ -51,7 +51,8 @@ copy /etc/ssl/certs/ca-certificates.crt
 goroot=$(go env GOROOT)
 mkdir -p "$tree/usr/local/go"
 tar -C "$goroot" -c --exclude='*_test.go' --exclude=testdata bin src pkg go.env VERSION | tar -C "$tree/usr/local/go" -x
-finish "$go_image" 'ENV PATH=/usr/local/go/bin:/usr/bin:/bin' "ENV GOPROXY=$proxy" 'ENV GOPATH=/go'
+cp -r "$cache" "$tree/cache"
+finish "$go_image" 'ENV GOCACHE=/cache' 'ENV PATH=/usr/local/go/bin:/usr/bin:/bin' "ENV GOPROXY=$proxy" 'ENV GOPATH=/go'
 
 begin kafka
 java_home=${java%/bin/java}
