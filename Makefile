@@ -30,11 +30,12 @@ test: tools ## all tests: unit, race, real PostgreSQL, real Kafka, real Aksara
 		$(GO) test -race -shuffle=on -timeout 20m ./...
 
 .PHONY: check
-check: ## gofmt, go vet, staticcheck and the state of go.mod
+check: ## gofmt, go vet, staticcheck, the state of go.mod, and the manifests
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
+	cd deploy && $(GO) vet ./... && $$($(GO) -C .. tool -n staticcheck) ./... && $(GO) mod tidy -diff && $(GO) test .
 
 .PHONY: bench
 bench: ## measure speed and memory, side by side with simpler ways; takes minutes
@@ -46,6 +47,21 @@ SEED ?= 0
 .PHONY: chaos
 chaos: ## kill, cut and freeze everything for DURATION=10m with SEED=n, then look for what was lost
 	$(GO) run ./chaos -duration $(DURATION) -seed $(SEED)
+
+VERSION ?= devel
+REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+.PHONY: image
+image: ## build the image relay:VERSION for this machine, with Docker
+	DOCKER_BUILDKIT=1 docker build --tag relay:$(VERSION) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) .
+
+.PHONY: image-test
+image-test: ## build and run the image and compose.yaml, on Docker or an engine of its own; takes minutes
+	cd deploy && $(GO) test -count=1 -timeout 30m -v ./imagetest
+
+.PHONY: release
+release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
+	deploy/release.sh "$(VERSION)"
 
 .PHONY: tools
 tools:

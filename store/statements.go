@@ -2,9 +2,6 @@ package store
 
 import (
 	"embed"
-	"fmt"
-	"strings"
-	"text/template"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +23,7 @@ const mostInline = 64 << 10
 // statements holds the store's SQL, made once for one schema.
 type statements struct {
 	schema string // quoted
-	claim  *template.Template
+	files  templates
 
 	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting, held, identity string
 
@@ -46,10 +43,9 @@ func (v variants) text(indexed bool) string {
 }
 
 func newStatements(schema string, durable bool) statements {
-	all := template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
-	s := statements{schema: pgx.Identifier{schema}.Sanitize(), claim: all.Lookup("claim.sql")}
+	s := statements{schema: pgx.Identifier{schema}.Sanitize(), files: mustParse(sqlFiles, "sql/*.sql")}
 	text := func(name string) string {
-		return render(all.Lookup(name), map[string]any{"Schema": s.schema, "MostBytes": mostPayload, "Durable": durable})
+		return s.files.render(name, map[string]any{"Schema": s.schema, "MostBytes": mostPayload, "Durable": durable})
 	}
 	s.frame, s.mark, s.markLate = text("frame.sql"), text("mark.sql"), text("mark_late.sql")
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
@@ -60,7 +56,7 @@ func newStatements(schema string, durable bool) statements {
 		data := func(indexed bool) map[string]any {
 			return map[string]any{"Schema": s.schema, "Indexed": indexed, "Do": do}
 		}
-		return variants{indexed: render(all.Lookup(name), data(true)), plain: render(all.Lookup(name), data(false))}
+		return variants{indexed: s.files.render(name, data(true)), plain: s.files.render(name, data(false))}
 	}
 	s.parkedFind = both("parked_find.sql", "")
 	s.parkedRetry, s.parkedDiscard = both("parked_end.sql", "retry"), both("parked_end.sql", "discard")
@@ -70,16 +66,8 @@ func newStatements(schema string, durable bool) statements {
 
 // claimText is the claim statement of one kind.
 func (s statements) claimText(key claimKey) string {
-	return render(s.claim, map[string]any{
+	return s.files.render("claim.sql", map[string]any{
 		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "Exact": key.exact, "MostMarks": relay.MostMarks,
 		"Indexed": key.indexed, "MostInline": mostInline,
 	})
-}
-
-func render(t *template.Template, data any) string {
-	var b strings.Builder
-	if err := t.Execute(&b, data); err != nil {
-		panic(fmt.Sprintf("store: statement %s: %v", t.Name(), err)) // the files are part of the program
-	}
-	return b.String()
 }

@@ -13,8 +13,11 @@ import (
 	"outboxrelay/internal/settings"
 )
 
-// release is set by the linker for released builds.
-var release = "devel"
+// Set by the linker where a release or an image is built.
+var (
+	release  = "devel"
+	revision string // the commit, where the build itself can't see it
+)
 
 // config prints every variable with its effective value.
 func (a *app) config(_ context.Context, args []string) error {
@@ -42,8 +45,11 @@ func (a *app) version(_ context.Context, args []string) error {
 	return err
 }
 
-// commit is the revision that the build recorded, or "unknown".
+// commit is the revision that the linker or the build recorded, or "unknown".
 func commit() string {
+	if revision != "" {
+		return revision
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // so that TZ works in an image that holds nothing else
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -86,6 +87,7 @@ func commands() []command {
 		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", (*app).parked},
 		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", (*app).verify},
 		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", (*app).tail},
+		{"healthy", "", "ask the relay that runs here whether it is alive, for a container's health check", (*app).healthy},
 		{"config", "", "print every variable with its effective value", (*app).config},
 		{"version", "", "print version, commit and Go version", (*app).version},
 	}

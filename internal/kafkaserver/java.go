@@ -1,6 +1,7 @@
 package kafkaserver
 
 import (
+	"context"
 	_ "embed"
 
 	"outboxrelay/internal/javalibs"
@@ -13,6 +14,11 @@ const version = "4.4.0"
 //
 //go:embed pom.xml
 var project string
+
+// Libs returns the folder of Kafka's jars, which it fetches at the first call.
+func Libs(ctx context.Context) (string, error) {
+	return javalibs.Folder(ctx, "kafka-"+version, project)
+}
 
 // machine is a JVM to run Kafka's classes with.
 type machine struct {

@@ -57,7 +57,7 @@ func start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	libs, err := javalibs.Folder(ctx, "kafka-"+version, project)
+	libs, err := Libs(ctx)
 	if err != nil {
 		return nil, err
 	}

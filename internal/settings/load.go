@@ -99,6 +99,19 @@ func Load(environ []string, readFile func(string) ([]byte, error), hostname stri
 	return s, nil
 }
 
+// HTTPAddress is where a relay with this environment answers HTTP, empty if nowhere.
+// Nothing else is looked at: whoever asks a relay how it does can do so while a file
+// that the relay once read is gone.
+func HTTPAddress(environ []string) (string, error) {
+	l := &loader{given: environment(environ)}
+	text, _ := l.Lookup("RELAY_HTTP_ADDRESS")
+	address := l.httpAddress(text)
+	if len(l.faults) > 0 {
+		return "", l.faults
+	}
+	return address, nil
+}
+
 // settings parses each variable by itself, in the order of the documentation.
 func (l *loader) settings(t texts) *Settings {
 	s := &Settings{
