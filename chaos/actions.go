@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"syscall"
 	"time"
-
-	"outboxrelay/internal/moments"
 )
 
 func nothing(context.Context, *stage, fault) error { return nil }
@@ -25,7 +23,7 @@ var errNoMoment = errors.New("its moment did not come")
 // killAtMoment kills a relay when something that it says has come so far.
 func killAtMoment(ctx context.Context, s *stage, f fault) error {
 	r := s.relays[f.targets[0]-1]
-	trap := r.watch.Arm(moments.All()[f.moment], r.kill)
+	trap := r.watch.Arm(f.moment, r.kill)
 	select {
 	case <-trap.Sprung():
 		return nil

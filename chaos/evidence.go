@@ -60,6 +60,7 @@ func (s *stage) judge(ctx context.Context, h history) (*findings, error) {
 	}
 	deliveries, malformed := parseAll(records)
 	f.verdict = compare(f.rows, deliveries, malformed)
+	f.verdict.once = s.delivery == exactly
 	f.missing = missing(f.rows, h.known)
 	for _, r := range s.relays {
 		f.crashes = append(f.crashes, r.failures()...)
@@ -68,11 +69,12 @@ func (s *stage) judge(ctx context.Context, h history) (*findings, error) {
 		f.crashes = append(f.crashes, s.races()...)
 	}
 	f.verified, err = verify.Run(ctx, verify.Config{
-		Namespace: application.Namespace,
-		Scopes:    scopes(),
-		Topic:     func(envelope.Scope) string { return topicName },
-		Database:  pool,
-		Kafka:     []kgo.Opt{kgo.SeedBrokers(s.addresses()...)},
+		Namespace:   application.Namespace,
+		ExactlyOnce: s.delivery == exactly,
+		Scopes:      scopes(),
+		Topic:       func(envelope.Scope) string { return topicName },
+		Database:    pool,
+		Kafka:       []kgo.Opt{kgo.SeedBrokers(s.addresses()...)},
 	})
 	return f, err
 }
@@ -116,7 +118,8 @@ func (s *stage) readRecords(ctx context.Context) (records []*kgo.Record, err err
 			from[partition], open[partition] = kgo.NewOffset().AtStart(), end.Offset
 		}
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.addresses()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topicName: from}))
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.addresses()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topicName: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords()) // the last one may end a transaction
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +130,9 @@ func (s *stage) readRecords(ctx context.Context) (records []*kgo.Record, err err
 			return nil, err
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			records = append(records, r)
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
 			if r.Offset >= open[r.Partition]-1 {
 				delete(open, r.Partition)
 			}

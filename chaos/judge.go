@@ -50,6 +50,7 @@ type verdict struct {
 	lost, reordered, parked, malformed, crossed, unknown, left int
 	duplicates                                                 []duplicate
 	examples                                                   []string
+	once                                                       bool // duplicates must not be either
 }
 
 const mostExamples = 20
@@ -76,6 +77,9 @@ func (v *verdict) err() error {
 		if f.n > 0 {
 			faults = append(faults, fmt.Errorf("%d %s", f.n, f.what))
 		}
+	}
+	if n := len(v.duplicates); v.once && n > 0 {
+		faults = append(faults, fmt.Errorf("%d events came again, the first of them %v", n, v.duplicates[0].event))
 	}
 	for _, example := range v.examples {
 		faults = append(faults, errors.New("  "+example))

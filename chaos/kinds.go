@@ -26,7 +26,7 @@ type kind struct {
 	least, most time.Duration // between its beginning and its end
 	begin, end  action
 	kills       bool // it is kill -9 of a relay
-	// atMoment is for kinds that strike at one of moments.All. They begin when it comes, and are left out if it does not.
+	// atMoment is for kinds that strike at a moment. They begin when it comes, and are left out if it does not.
 	atMoment bool
 }
 

@@ -20,6 +20,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 // Exit statuses.
@@ -46,6 +48,18 @@ type options struct {
 	pace     pace
 	race     bool
 	logs     string
+	delivery string
+}
+
+// exactly is the value of RELAY_DELIVERY in which nothing may come twice.
+const exactly = "exactly-once"
+
+// instants are the moments at which relays are killed.
+func (o options) instants() []moments.Moment {
+	if o.delivery == exactly {
+		return moments.Transactions()
+	}
+	return moments.All()
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -59,6 +73,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.pace.relays, "relay-every", 3*time.Second, "mean time between two faults of relays")
 	flags.DurationVar(&o.pace.servers, "server-every", 8*time.Second, "mean time between two faults of servers and networks")
 	flags.BoolVar(&o.race, "race", false, "build the relay with the race detector")
+	flags.StringVar(&o.delivery, "delivery", "at-least-once", "the relays' RELAY_DELIVERY: at-least-once or exactly-once")
 	flags.StringVar(&o.logs, "logs", "", "folder to keep the relays' logs in")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -68,6 +83,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.relays < 2 || o.relays > 4:
 		err = errors.New("-relays must be 2 to 4")
+	case o.delivery != "at-least-once" && o.delivery != exactly:
+		err = errors.New("-delivery must be at-least-once or exactly-once")
 	case o.rate < 1 || o.duration < time.Second || o.drain < time.Second:
 		err = errors.New("-rate, -duration and -drain must be positive, the latter two at least 1s")
 	case o.pace.relays < 100*time.Millisecond || o.pace.servers < 100*time.Millisecond:
@@ -106,7 +123,7 @@ func test(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	h, err := s.play(ctx, draw(o.seed, o.duration, o.pace, o.relays))
+	h, err := s.play(ctx, draw(o.seed, o.duration, o.pace, o.relays, o.instants()))
 	if err != nil {
 		return err
 	}

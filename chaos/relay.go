@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,7 +38,9 @@ func (s *stage) newRelay(number int, link *proxy, watch *moments.Watch) *relay {
 	return &relay{name: name, watch: watch, command: childproc.Command{
 		Path: s.program,
 		Dir:  s.dir.Path,
-		Env:  slices.Concat(childproc.Environment("PG", "RELAY_"), s.settings(link), []string{"RELAY_WORKER_ID=" + worker, "RELAY_KAFKA_CLIENT_ID=" + name}),
+		Env: slices.Concat(childproc.Environment("PG", "RELAY_"), s.settings(link), []string{
+			"RELAY_WORKER_ID=" + worker, "RELAY_KAFKA_CLIENT_ID=" + name, "RELAY_INSTANCE=" + strconv.Itoa(number),
+		}),
 		Log:  filepath.Join(s.logs, name+".log"),
 		Temp: s.dir,
 	}}

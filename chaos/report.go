@@ -43,7 +43,7 @@ func (t *table) print(out io.Writer) {
 func (s *stage) report(out io.Writer, h history, f *findings) {
 	s.introduce(out)
 	perKind(out, h, f)
-	perMoment(out, h)
+	perMoment(out, h, s.instants())
 	totals(out, h, f)
 }
 
@@ -51,6 +51,7 @@ func (s *stage) introduce(out io.Writer) {
 	t := table{title: fmt.Sprintf("Seed %d, %v, %s", s.seed, s.duration, time.Now().Format(time.DateOnly)), head: []string{"", ""}}
 	t.add("machine", fmt.Sprintf("%d cores, %s, %s", runtime.NumCPU(), processor(), runtime.GOOS+"/"+runtime.GOARCH))
 	t.add("relays", fmt.Sprintf("%d, two of them with one worker id; lease %v, delivery timeout %v, retries after 0.5 to 5 s, 100 rows a claim", len(s.relays), lease, deliveryTimeout))
+	t.add("delivery", s.delivery)
 	t.add("servers", fmt.Sprintf("1 PostgreSQL (durable), %d Kafka brokers and a controller; %d partitions, %d replicas, min.insync.replicas=2", brokers, partitions, brokers))
 	t.add("application", fmt.Sprintf("%d transitions a second, %d scopes, operations of 1 to %d transitions and some of up to %d", s.rate, len(scopes()), longest, 20*longest))
 	t.add("Go, franz-go, pgx", strings.Join([]string{runtime.Version(), module("github.com/twmb/franz-go"), module("github.com/jackc/pgx/v5")}, ", "))
@@ -85,16 +86,16 @@ is none, 5 s count, and if there is none then either, every fault that went on w
 }
 
 // perMoment prints how often relays were killed at each moment.
-func perMoment(out io.Writer, h history) {
+func perMoment(out io.Writer, h history, instants []moments.Moment) {
 	t := table{title: "Killed at chosen moments", head: []string{"statement or request", "moment", "times"}}
-	times := make([]int, len(moments.All()))
+	times := map[moments.Moment]int{}
 	for _, f := range h.faults {
 		if kinds[f.kind].atMoment {
 			times[f.moment]++
 		}
 	}
-	for i, m := range moments.All() {
-		t.add(m.What, m.Stage, times[i])
+	for _, m := range instants {
+		t.add(m.What, m.Stage, times[m])
 	}
 	t.print(out)
 }

@@ -18,21 +18,21 @@ type pace struct{ relays, servers time.Duration }
 
 // fault is one of the schedule.
 type fault struct {
-	at      time.Duration // after the start
-	kind    int           // of kinds
-	targets []int         // numbers of relays or brokers, from 1 on, ascending
-	moment  int           // of moments.All, of kinds that strike at one
+	at      time.Duration  // after the start
+	kind    int            // of kinds
+	targets []int          // numbers of relays or brokers, from 1 on, ascending
+	moment  moments.Moment // of kinds that strike at one
 	lasts   time.Duration
 }
 
 // draw draws a schedule. The same arguments give the same schedule, always.
-func draw(seed uint64, duration time.Duration, pace pace, relays int) []fault {
+func draw(seed uint64, duration time.Duration, pace pace, relays int, instants []moments.Moment) []fault {
 	r := rand.New(rand.NewPCG(seed, 0))
 	ofRelays := func(k kind) bool { return k.site == relaySite }
 	ofServers := func(k kind) bool { return k.site != relaySite }
 	all := slices.Concat(
-		deal(r, deck(ofRelays), duration, pace.relays, relays),
-		deal(r, deck(ofServers), duration, pace.servers, relays),
+		deal(r, deck(ofRelays), duration, pace.relays, relays, instants),
+		deal(r, deck(ofServers), duration, pace.servers, relays, instants),
 	)
 	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	return all
@@ -49,9 +49,9 @@ func deck(which func(kind) bool) (cards []int) {
 }
 
 // deal gives faults at random times. It goes through the shuffled deck again and again, so that no kind is left out for long.
-func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int) (faults []fault) {
+func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int, instants []moments.Moment) (faults []fault) {
 	next := len(cards)
-	var instants []int
+	var order []int // of what is left of the instants
 	for at := between(r, every/2, every*3/2); at < duration; at += between(r, every/2, every*3/2) {
 		if next == len(cards) {
 			r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
@@ -60,10 +60,10 @@ func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int) 
 		k := kinds[cards[next]]
 		f := fault{at: at, kind: cards[next], targets: aim(r, k, relays), lasts: between(r, k.least, k.most)}
 		if k.atMoment {
-			if len(instants) == 0 {
-				instants = r.Perm(len(moments.All()))
+			if len(order) == 0 {
+				order = r.Perm(len(instants))
 			}
-			f.moment, instants = instants[0], instants[1:]
+			f.moment, order = instants[order[0]], order[1:]
 		}
 		faults = append(faults, f)
 		next++
@@ -133,7 +133,7 @@ func (f fault) String() string {
 	switch k.site {
 	case relaySite:
 		if k.atMoment {
-			list += ", " + moments.All()[f.moment].String()
+			list += ", " + f.moment.String()
 		}
 		return fmt.Sprintf("%s (relay %s)", k.name, list)
 	case linkSite:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 var quick = pace{relays: time.Second, servers: 2 * time.Second}
@@ -12,11 +14,11 @@ var quick = pace{relays: time.Second, servers: 2 * time.Second}
 func TestSeedMakesTheSchedule(t *testing.T) {
 	t.Parallel()
 	const seed, relays = 42, 3
-	a := draw(seed, 10*time.Minute, quick, relays)
-	if b := draw(seed, 10*time.Minute, quick, relays); !reflect.DeepEqual(a, b) {
+	a := draw(seed, 10*time.Minute, quick, relays, moments.All())
+	if b := draw(seed, 10*time.Minute, quick, relays, moments.All()); !reflect.DeepEqual(a, b) {
 		t.Error("the same seed gave two schedules")
 	}
-	if b := draw(seed+1, 10*time.Minute, quick, relays); reflect.DeepEqual(a, b) {
+	if b := draw(seed+1, 10*time.Minute, quick, relays, moments.All()); reflect.DeepEqual(a, b) {
 		t.Error("two seeds gave the same schedule")
 	}
 }
@@ -26,7 +28,7 @@ func TestScheduleKeepsToItsLimits(t *testing.T) {
 	const duration = 10 * time.Minute
 	for seed := range uint64(20) {
 		for relays := 2; relays <= 4; relays++ {
-			plan := draw(seed, duration, quick, relays)
+			plan := draw(seed, duration, quick, relays, moments.All())
 			times := make([]int, len(kinds))
 			for i, f := range plan {
 				times[f.kind]++
@@ -59,7 +61,7 @@ func TestEveryKindComesBeforeTheDeckIsShuffledAgain(t *testing.T) {
 	t.Parallel()
 	servers := deck(func(k kind) bool { return k.site != relaySite })
 	var dealt []int
-	for _, f := range draw(7, time.Hour, quick, 3) {
+	for _, f := range draw(7, time.Hour, quick, 3, moments.All()) {
 		if kinds[f.kind].site != relaySite {
 			dealt = append(dealt, f.kind)
 		}

@@ -22,6 +22,7 @@ import (
 
 const (
 	topicName  = "chaos.events"
+	ledgerName = "chaos.ledger"
 	partitions = 6
 )
 
@@ -150,6 +151,16 @@ func (s *stage) startKafka(ctx context.Context, ports []int) (err error) {
 	if err != nil {
 		return fmt.Errorf("create topic: %w", err)
 	}
+	if s.delivery != exactly {
+		return nil
+	}
+	compact, segment := "compact", "1048576"
+	_, err = admin.CreateTopic(ctx, 64, brokers, map[string]*string{
+		"min.insync.replicas": &least, "cleanup.policy": &compact, "segment.bytes": &segment,
+	}, ledgerName)
+	if err != nil {
+		return fmt.Errorf("create ledger: %w", err)
+	}
 	return nil
 }
 
@@ -182,6 +193,9 @@ func (s *stage) settings(link *proxy) []string {
 		"RELAY_RETRY_MAX_DELAY=5s",
 		"RELAY_BATCH_ROWS=100",
 		"RELAY_HTTP_ADDRESS=off",
+		"RELAY_DELIVERY=" + s.delivery,
+		"RELAY_TRANSACTIONAL_ID=chaos",
+		"RELAY_LEDGER_TOPIC=" + ledgerName,
 	}
 }
 

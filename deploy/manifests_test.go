@@ -122,13 +122,6 @@ func TestManifestsConfigureTheRelay(t *testing.T) {
 			}
 			read := func(path string) ([]byte, error) { return mounted(t, relay, pod, path) }
 			s, err := settings.Load(environ, read, hostname)
-			if exactlyOnce := hostname == "relay-1"; exactlyOnce && err != nil {
-				// Until there is that mode nothing else may be wrong.
-				if err.Error() != "RELAY_DELIVERY: exactly-once is not available in this version" {
-					t.Error(err)
-				}
-				return
-			}
 			if err != nil {
 				t.Fatal(err)
 			}

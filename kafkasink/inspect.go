@@ -41,7 +41,18 @@ func Inspect(ctx context.Context, cfg Config, scopes []envelope.Scope) []relay.F
 	if !ok {
 		return findings
 	}
+	if cfg.Ledger != "" {
+		findings = append(findings, inspectTransactions(ctx, client))
+	}
 	return append(findings, cfg.inspectTopics(ctx, client, scopes)...)
+}
+
+// inspectTransactions tells whether the brokers' transactions are fit for exactly-once.
+func inspectTransactions(ctx context.Context, client *kgo.Client) relay.Finding {
+	if err := transactional(ctx, client); err != nil {
+		return fault("transactions", err.Error(), "until then set RELAY_DELIVERY=at-least-once")
+	}
+	return relay.Finding{Check: "transactions", Seen: fmt.Sprintf("the brokers have %s=%d", transactionFeature, transactionVersion)}
 }
 
 func newInspector(cfg Config) (*kgo.Client, error) {

@@ -1,11 +1,13 @@
 package kafkasink
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -33,6 +35,39 @@ type ledgerEntry struct {
 	Token  string             `json:"token"`
 	Source string             `json:"source"`
 	Rows   map[string][]int64 `json:"rows,omitempty"` // by scope as the table has it
+}
+
+const (
+	ledgerPartitions = 64
+	ledgerReplicas   = 3 // or as many as there are brokers
+	ledgerSegment    = 16 << 20
+)
+
+// CreateLedger makes the ledger's topic as exactly-once needs it; made is false if it is there
+// already, however it is.
+func CreateLedger(ctx context.Context, cfg Config) (made bool, err error) {
+	client, err := newInspector(cfg)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	cluster, err := admin.BrokerMetadata(ctx)
+	if err != nil {
+		return false, fmt.Errorf("create ledger topic %q: %w", cfg.Ledger, err)
+	}
+	text := func(s string) *string { return &s }
+	answer, err := admin.CreateTopic(ctx, ledgerPartitions, int16(min(ledgerReplicas, len(cluster.Brokers))), map[string]*string{
+		cleanupConfig: text("compact"), minInsyncConfig: text(strconv.Itoa(cfg.MinInsyncReplicas)),
+		segmentConfig: text(strconv.Itoa(ledgerSegment)), "unclean.leader.election.enable": text("false"),
+	}, cfg.Ledger)
+	switch err = cmp.Or(err, answer.Err); {
+	case errors.Is(err, kerr.TopicAlreadyExists):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("create ledger topic %q: %w", cfg.Ledger, err)
+	}
+	return true, nil
 }
 
 // ledgerRecord is an entry on the wire. Its key is the slot, so compaction keeps the last one.
@@ -156,7 +191,7 @@ func (s *Sink) lastBetween(ctx context.Context, slot relay.Slot, from, end int64
 
 // ledgerReady is nil if the cluster and the ledger's topic are fit for a slot.
 func (s *Sink) ledgerReady(ctx context.Context, slot relay.Slot) error {
-	if err := s.transactional(ctx); err != nil {
+	if err := transactional(ctx, s.current().Client); err != nil {
 		return err
 	}
 	if err := s.topics.readyForLedger(s.cfg.Ledger); err != nil {
@@ -177,8 +212,8 @@ func (s *Sink) ledgerReady(ctx context.Context, slot relay.Slot) error {
 }
 
 // transactional is nil if brokers keep a late end of a transaction from ending the next one.
-func (s *Sink) transactional(ctx context.Context) error {
-	resp, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, s.current().Client)
+func transactional(ctx context.Context, client *kgo.Client) error {
+	resp, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
 	if err != nil {
 		return fmt.Errorf("ask for the cluster's features: %w", because(ctx, err))
 	}

@@ -14,11 +14,11 @@ func TestTemplatesAreThoseOfTheLibrary(t *testing.T) {
 	library := template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
 	for name := range ours {
 		for _, indexed := range []bool{false, true} {
-			for _, abandoned := range []bool{false, true} {
+			for kind := range 3 {
 				for _, do := range []string{"", "retry", "discard", "behind", "dead-letter"} {
 					data := map[string]any{
-						"Schema": `"a schema"`, "Rows": 7, "Looks": 11, "Abandoned": abandoned, "MostMarks": 3,
-						"Indexed": indexed, "MostInline": 64, "MostBytes": 65, "Do": do,
+						"Schema": `"a schema"`, "Rows": 7, "Looks": 11, "Abandoned": kind == 1, "Exact": kind == 2, "MostMarks": 3,
+						"Durable": indexed, "Indexed": indexed, "MostInline": 64, "MostBytes": 65, "Do": do,
 					}
 					var want strings.Builder
 					if err := library.ExecuteTemplate(&want, name, data); err != nil {

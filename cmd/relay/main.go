@@ -82,7 +82,7 @@ func commands() []command {
 		{"run", "", "relay until SIGTERM or SIGINT (the default)", (*app).relay},
 		{"once", "(--tenant ID | --non-tenant) [--max N]", "export at most N events of one scope", (*app).once},
 		{"check", "[--json]", "tell whether this configuration would work", (*app).check},
-		{"migrate", "[--standalone] [--grant-to ROLE] [--dry-run]", "add the relay's supporting objects to the database", (*app).migrate},
+		{"migrate", "[--standalone] [--grant-to ROLE] [--ledger] [--dry-run]", "add the relay's supporting objects to the database; the ledger's topic", (*app).migrate},
 		{"status", "[--json]", "count the waiting events of each scope", (*app).status},
 		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", (*app).parked},
 		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", (*app).verify},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"outboxrelay/internal/settings"
+	"outboxrelay/kafkasink"
 	"outboxrelay/migrations"
 )
 
@@ -17,6 +19,7 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	set.BoolVar(&options.Standalone, "standalone", false, "")
 	set.StringVar(&options.GrantTo, "grant-to", "", "")
 	set.BoolVar(&options.DryRun, "dry-run", false, "")
+	ledger := set.Bool("ledger", false, "")
 	if err := parse(set, args); err != nil {
 		return err
 	}
@@ -26,6 +29,11 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	}
 	if s.Database.Pooled {
 		return usageError("RELAY_DATABASE_POOLED is true, and migrate needs a session of its own: give it the database's own address, and unset the variable")
+	}
+	if *ledger {
+		if err := a.makeLedger(ctx, s, options.DryRun); err != nil {
+			return err
+		}
 	}
 	options.Schema = s.Database.Schema
 	config, err := pgx.ParseConfig(s.Database.URL.Value())
@@ -41,6 +49,26 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return migrations.Run(ctx, conn, options)
+}
+
+// makeLedger makes the topic of exactly-once mode.
+func (a *app) makeLedger(ctx context.Context, s *settings.Settings, dry bool) error {
+	if s.Delivery != settings.ExactlyOnce {
+		return usageError("--ledger is for exactly-once: set RELAY_DELIVERY=exactly-once")
+	}
+	became := "would be created if it isn't there"
+	if !dry {
+		made, err := kafkasink.CreateLedger(ctx, sinkConfig(s, nil))
+		if err != nil {
+			return err
+		}
+		became = "is there already; check tells whether it will do"
+		if made {
+			became = "created"
+		}
+	}
+	fmt.Fprintf(a.stdout, "ledger topic %s: %s\n", s.LedgerTopic, became)
+	return nil
 }
 
 func (a *app) reportStep(step migrations.Step) {
