@@ -43,10 +43,11 @@ bench: ## measure speed and memory, side by side with simpler ways; takes minute
 
 DURATION ?= 10m
 SEED ?= 0
+DELIVERY ?= at-least-once
 
 .PHONY: chaos
 chaos: ## kill, cut and freeze everything for DURATION=10m with SEED=n, then look for what was lost
-	$(GO) run ./chaos -duration $(DURATION) -seed $(SEED)
+	$(GO) run ./chaos -duration $(DURATION) -seed $(SEED) -delivery $(DELIVERY)
 
 VERSION ?= devel
 REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
