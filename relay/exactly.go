@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,11 +79,42 @@ func (w *slotWorker) work(ctx, inFlight context.Context) {
 // slotWorkers makes one for each slot of this relay.
 func (r *Relay) slotWorkers() []*slotWorker {
 	workers := make([]*slotWorker, r.cfg.Workers)
+	r.slots.begin(r.cfg.Workers)
 	for i := range workers {
 		workers[i] = &slotWorker{Relay: r, number: i, slot: SlotOf(r.cfg.ExactlyOnce.Prefix, r.cfg.ExactlyOnce.Instance, i)}
 	}
 	return workers
 }
+
+// slotHealth knows which slots could not be taken when that was last tried.
+type slotHealth struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (h *slotHealth) begin(slots int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = slices.Repeat([]error{errSlotNotTaken}, slots)
+}
+
+func (h *slotHealth) set(slot int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs[slot] = err
+}
+
+// err is why no slot is held, nil if one is or there are none.
+func (h *slotHealth) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if slices.Contains(h.errs, nil) || len(h.errs) == 0 {
+		return nil
+	}
+	return h.errs[0]
+}
+
+var errSlotNotTaken = errors.New("no slot has been taken yet")
 
 // ready takes the slot, if it isn't held, and is true if it is held then.
 func (w *slotWorker) ready(ctx context.Context) bool {
@@ -95,6 +127,7 @@ func (w *slotWorker) ready(ctx context.Context) bool {
 	}
 	w.pulse.busy(w.number)
 	err := w.take(ctx)
+	w.slots.set(w.number, err)
 	if err == nil {
 		w.fails = 0
 		return true

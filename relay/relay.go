@@ -135,6 +135,7 @@ type Relay struct {
 
 	identityMu sync.Mutex
 	identity   string // see source
+	slots      slotHealth
 }
 
 // New makes a relay; observer may be nil. Nothing happens before [Relay.Run] or

@@ -127,6 +127,7 @@ type Health struct {
 	DatabaseSeen time.Time // when the database last answered; zero if it never did
 	Database     error     // of the last call, nil if it worked
 	Stuck        time.Duration
+	Slots        error // why none of the slots of exactly-once mode could be taken; nil in the other
 }
 
 // Health tells how the relay does, from memory. Stuck is for how long a worker, or a claim
@@ -142,7 +143,7 @@ func (r *Relay) Health() Health {
 		}
 		return true
 	})
-	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: stuck}
+	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: stuck, Slots: r.slots.err()}
 }
 
 // Stalled is nil unless nothing got through by the last claims of the scope's topic, for

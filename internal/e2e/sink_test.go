@@ -266,7 +266,7 @@ func TestRowFaults(t *testing.T) {
 		exported int
 		reason   string
 	}{
-		tooLarge:  {0, "20000 at most (max.message.bytes)"},
+		tooLarge:  {0, "20000 at most (max.message.bytes, segment.bytes)"},
 		wrongName: {1, "names another operation"},
 		noVersion: {2, "no JSON object"},
 	} {

@@ -1,6 +1,10 @@
 package faults_test
 
 import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"outboxrelay/internal/moments"
@@ -16,44 +20,30 @@ func (s *scene) exactly() map[string]string {
 	}
 }
 
-// In exactly-once mode, killed at each moment of what the relay says: each event is there once.
-func TestExactlyOnceKilledAtEachMoment(t *testing.T) {
+// In exactly-once mode, killed at each moment of what the relay says: each event is there once. The same where only the connection
+// is cut at that moment, so that the relay does not know what became of what it said.
+func TestExactlyOnceAtEachMoment(t *testing.T) {
 	t.Parallel()
-	atEachMoment(t, moments.Transactions(), func(s *scene, m moments.Moment, watch *moments.Watch) { s.onceAfter(m, watch, true) })
-}
-
-// The same where only the connection is cut at that moment, so that the relay does not know what became of what it said.
-func TestExactlyOnceCutAtEachMoment(t *testing.T) {
-	t.Parallel()
-	atEachMoment(t, moments.Transactions(), func(s *scene, m moments.Moment, watch *moments.Watch) { s.onceAfter(m, watch, false) })
+	atEachMoment(t, moments.Transactions(), func(s *scene, m moments.Moment, watch *moments.Watch) {
+		s.onceAfter(m, watch, true)
+		another := &scene{Fixture: relayproc.New(s.T, relayproc.Standalone, s.Broker), acme: s.acme}
+		another.onceAfter(m, watch, false)
+	})
 }
 
 // onceAfter has a relay killed, or cut off, at a moment, and fails unless all events are there once in the end.
 func (s *scene) onceAfter(m moments.Moment, watch *moments.Watch, kill bool) {
 	s.T.Helper()
-	s.Fill(s.acme, 20, 3)
-	relay := make(chan *relayproc.Process, 1)
-	parked := s.makeWay(m)
-	trap := watch.Arm(m, func() {
-		if p := <-relay; kill {
-			p.Kill()
-		}
-	})
 	env := s.Env("acme", s.exactly(), map[string]string{
 		"RELAY_DATABASE_URL": s.watched(watch), "RELAY_KAFKA_CLIENT_ID": m.String(), "RELAY_WORKERS": "1",
 	})
-	s.relay = relayproc.Start(s.T, env)
-	relay <- s.relay
-	relayproc.Until(s.T, "the moment "+m.String(), func() error {
-		select {
-		case <-trap.Sprung():
-			return nil
-		default:
-			return errNotYet
-		}
-	})
+	s.inWait(m, watch, env, kill)
 	if kill {
 		s.relay = relayproc.Start(s.T, env)
+	}
+	parked := 0
+	if m.What == moments.Release {
+		parked = 1 // for a fault of its own
 	}
 	s.Drained("next_attempt_at < 'infinity'")
 	if n := s.CountRows("next_attempt_at = 'infinity'"); n != parked {
@@ -65,16 +55,181 @@ func (s *scene) onceAfter(m moments.Moment, watch *moments.Watch, kill bool) {
 	}
 }
 
-// makeWay sees to it that a moment will come, and gives how many rows will be parked.
-func (s *scene) makeWay(m moments.Moment) (parked int) {
+// inWait starts a relay and waits until its moment has come, which is about 60 events, and not about the ledger's first entry.
+func (s *scene) inWait(m moments.Moment, watch *moments.Watch, env map[string]string, kill bool) {
 	s.T.Helper()
-	switch m.What {
-	case moments.Payloads:
-		s.DB.Exec(s.T, `update aksara_operation_outbox set payload = payload || '{"more": 1e70000}'`)
-	case moments.Release:
-		s.DB.Exec(s.T, `update aksara_operation_outbox set payload = payload - 'state_version'
-			where id = (select max(id) from aksara_operation_outbox)`)
-		return 1
+	started := make(chan *relayproc.Process, 1)
+	act := func() {
+		if p := <-started; kill {
+			p.Kill()
+		}
 	}
-	return 0
+	var trap *moments.Trap
+	if m.What == moments.InitProducerID {
+		trap = watch.Arm(m, act)
+	}
+	s.relay = relayproc.Start(s.T, env)
+	started <- s.relay
+	if trap == nil {
+		s.ready()
+		trap = watch.Arm(m, act)
+	}
+	s.fillFor(m)
+	relayproc.Until(s.T, "the moment "+m.String(), func() error {
+		select {
+		case <-trap.Sprung():
+			return nil
+		default:
+			return errNotYet
+		}
+	})
+}
+
+// fillFor writes events for which a moment will come, in one transaction.
+func (s *scene) fillFor(m moments.Moment) {
+	s.T.Helper()
+	tx, err := s.Pool.Begin(s.T.Context())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if err := relayproc.App.Fill(s.T.Context(), tx, s.acme, 20, 3); err != nil {
+		s.T.Fatal(err)
+	}
+	change := map[string]string{
+		moments.Payloads: `update aksara_operation_outbox set payload = payload || '{"more": 1e70000}'`,
+		moments.Release: `update aksara_operation_outbox set payload = payload - 'state_version'
+			where id = (select max(id) from aksara_operation_outbox)`,
+	}[m.What]
+	if change != "" {
+		_, err = tx.Exec(s.T.Context(), change)
+	}
+	if err = errors.Join(err, tx.Commit(s.T.Context())); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Many tenants with a little each, and several relays: each event is there once, and one transaction holds many tenants'.
+func TestExactlyOnceManyTenants(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var tenants []string
+	for i := range 200 {
+		id := fmt.Sprintf("tenant-%03d", i)
+		tenants = append(tenants, id)
+		s.Fill(relayproc.Tenant(t, id), 3, 3)
+	}
+	mode := s.exactly()
+	for i := range 2 {
+		s.relay = relayproc.Start(t, s.Env(strings.Join(tenants, ","), mode, map[string]string{"RELAY_INSTANCE": strconv.Itoa(i), "RELAY_WORKERS": "2"}))
+	}
+	s.Drained("true")
+	relayproc.ExactlyOnce(t, s.Events(), 1800)
+	if n := len(s.Broker.All(t, mode["RELAY_LEDGER_TOPIC"])); n > 600 {
+		t.Errorf("%d transactions for 600 operations of 200 tenants, want several in one", n)
+	}
+}
+
+// Two relays take themselves for the same one: slow, but each event is there once.
+func TestExactlyOnceTwiceTheSameInstance(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Fill(s.acme, 100, 3)
+	mode := s.exactly()
+	relayproc.Start(t, s.Env("acme", mode))
+	s.relay = relayproc.Start(t, s.Env("acme", mode))
+	for range 10 {
+		s.Fill(s.acme, 10, 3)
+		s.Drained("true")
+	}
+	relayproc.ExactlyOnce(t, s.Events(), 600)
+}
+
+// says waits until the relay's log has a text.
+func (s *scene) says(p *relayproc.Process, text string) {
+	s.T.Helper()
+	relayproc.Until(s.T, "the relay to say "+text, func() error {
+		if !strings.Contains(p.Log.String(), text) {
+			return errNotYet
+		}
+		return nil
+	})
+}
+
+// Another database has relays with the same prefix and ledger: the second says so and claims nothing, and goes on with a prefix
+// of its own.
+func TestExactlyOnceLedgerOfOtherRows(t *testing.T) {
+	t.Parallel()
+	s, other := newScene(t), newScene(t)
+	mode := s.exactly()
+	s.Fill(s.acme, 10, 3)
+	s.run(mode)
+	s.Drained("true")
+	s.relay.Kill()
+
+	other.Fill(other.acme, 10, 3)
+	other.Topic = s.Topic
+	second := relayproc.Start(t, other.Env("acme", mode))
+	s.says(second, "the ledger's last entry is of other rows")
+	if n := other.CountRows("claimed_by is not null or exported_at is not null"); n > 0 {
+		t.Errorf("%d rows were claimed", n)
+	}
+	other.relay = second
+	other.unready(broker)
+	second.Kill()
+	other.run(mode, map[string]string{"RELAY_TRANSACTIONAL_ID": mode["RELAY_TRANSACTIONAL_ID"] + "-other"})
+	other.Drained("true")
+	relayproc.ExactlyOnce(t, s.Events(), 60)
+}
+
+// The ledger is lost while claims are undecided: they are left alone, and the log says why.
+func TestExactlyOnceLedgerLost(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	mode := s.exactly()
+	s.Fill(s.acme, 10, 3)
+	s.DB.Exec(t, `update aksara_operation_outbox set claimed_by = $1 || '-0-0#0123456789abcdef', claim_expires_at = now() + interval '1 minute'`,
+		mode["RELAY_TRANSACTIONAL_ID"])
+	s.run(mode, map[string]string{"RELAY_WORKERS": "1"})
+	s.says(s.relay, "the ledger has no entry of it although there are, or were, claims by it")
+	if n := s.CountRows("claimed_by is null"); n > 0 {
+		t.Errorf("%d rows were released", n)
+	}
+}
+
+// Rows that a relay of the other mode held when it was killed: nobody can know whether their events were delivered, so they are
+// left alone and told of, and all others are delivered.
+func TestExactlyOnceForeignClaims(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Fill(s.acme, 5, 1)
+	s.DB.Exec(t, `update aksara_operation_outbox set claimed_by = 'worker/0123456789abcdef', claim_expires_at = now() - interval '1 second'`)
+	s.Fill(s.acme, 5, 1)
+	s.run(s.exactly(), shortLease)
+	s.Drained("claimed_by is null")
+	s.says(s.relay, "another exporter works on the same rows")
+	relayproc.ExactlyOnce(t, s.Events(), 5)
+	s.DB.Exec(t, "update aksara_operation_outbox set claimed_by = null, claim_expires_at = null where exported_at is null")
+	s.Drained("true")
+	relayproc.ExactlyOnce(t, s.Events(), 10)
+}
+
+// A tenant is taken out while its claim is undecided, since the relay was killed: another relay, which never served the tenant,
+// does not touch the rows, and one that is told of it again settles them.
+func TestExactlyOnceTenantTakenOut(t *testing.T) {
+	t.Parallel()
+	atEachMoment(t, []moments.Moment{{What: moments.EndTxn, Stage: moments.Done}}, func(s *scene, m moments.Moment, watch *moments.Watch) {
+		mode := s.exactly()
+		s.inWait(m, watch, s.Env("acme", mode, map[string]string{
+			"RELAY_DATABASE_URL": s.watched(watch), "RELAY_KAFKA_CLIENT_ID": m.String(), "RELAY_WORKERS": "1",
+		}), true)
+		without := relayproc.Start(s.T, s.Env("globex", mode, map[string]string{"RELAY_WORKERS": "1"}))
+		s.says(without, "which is not configured here")
+		if n := s.CountRows("exported_at is null and claimed_by is not null"); n == 0 {
+			s.T.Error("no row is claimed any more")
+		}
+		without.Kill()
+		s.relay = relayproc.Start(s.T, s.Env("acme,globex", mode))
+		s.Drained("true")
+		relayproc.ExactlyOnce(s.T, s.Events(), 60)
+	})
 }

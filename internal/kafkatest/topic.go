@@ -3,12 +3,14 @@ package kafkatest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // brokersDefault leaves the number of a topic's replicas to the broker.
@@ -36,7 +38,14 @@ func (b *Broker) CreateTopic(t testing.TB, topic string, partitions int, configs
 	for name, value := range configs {
 		values[name] = &value
 	}
-	if _, err := admin.CreateTopic(ctx, int32(partitions), brokersDefault, values, topic); err != nil {
+	var err error
+	await(t, ctx, "a broker", func() error {
+		if _, err = admin.CreateTopic(ctx, int32(partitions), brokersDefault, values, topic); errors.Is(err, kerr.InvalidReplicationFactor) {
+			return err // none is there: on a busy machine one that stood still for seconds has to register anew
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatalf("kafkatest: create topic %s: %v", topic, err)
 	}
 	if !b.own {
