@@ -133,14 +133,11 @@ func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) 
 	r.background.Go(func() {
 		defer close(done)
 		defer r.flights.Delete(d)
-		r.follow(ctx, d)
+		r.follow(ctx, d, done)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		r.followed.Add(-d.followed)
 	})
-	if d.leftBehind() {
-		r.background.Go(func() { r.outlive(ctx, d, done) })
-	}
 	return done
 }
 
@@ -186,9 +183,12 @@ func (r *Relay) published(d *delivery) {
 // the claim is renewed, so that nobody sends an event again whose first delivery may still
 // succeed, but not for ever. When the lease is over the rows belong to whoever claims them,
 // and only a late success is still marked.
-func (r *Relay) follow(ctx context.Context, d *delivery) {
+func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) {
 	defer r.observer.Released(d.claim)
 	d.answers = r.publish(ctx, d.claim, r.background.Go)
+	if d.leftBehind() {
+		r.background.Go(func() { r.outlive(ctx, d, ended) }) // from now on: making events of rows may end the process too
+	}
 	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)))
 	if d.waits() {
 		if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others

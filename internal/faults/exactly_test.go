@@ -50,6 +50,7 @@ func (s *scene) onceAfter(m moments.Moment, watch *moments.Watch, kill bool) {
 		s.T.Errorf("%d rows are parked, want %d", n, parked)
 	}
 	relayproc.ExactlyOnce(s.T, s.Events(), s.CountRows("true")-parked)
+	s.ready() // before that a signal ends it at once
 	if status := s.relay.Stop(); status != 0 {
 		s.T.Errorf("relay ended with status %d", status)
 	}

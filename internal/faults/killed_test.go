@@ -182,6 +182,7 @@ func (s *scene) settled(m moments.Moment, mayCome map[string]bool) {
 	if expect := again[m]; expect == never && repeated > 0 || expect == surely && repeated == 0 {
 		s.T.Errorf("%d events came again", repeated)
 	}
+	s.ready() // before that a signal ends it at once
 	if status := s.relay.Stop(); status != 0 {
 		s.T.Errorf("relay ended with status %d", status)
 	}
