@@ -135,14 +135,11 @@ func (t topicSettings) judgeSize() relay.Finding {
 		Check: "topic sizes", Seen: fmt.Sprintf("%s takes messages of up to %d bytes", t, t.maxMessage),
 	}
 	if t.maxMessage < fittingMessage {
-		what := "an event that is larger is parked, and the rest of its operation waits"
-		switch t.role {
-		case forEvents:
-		case forLedger:
-			what = "the entry of a large claim does not fit"
-		case forLetters:
-			what = "a dead letter that is larger goes without the event's payload"
-		}
+		what := [...]string{
+			forEvents:  "an event that is larger is parked, and the rest of its operation waits",
+			forLetters: "a dead letter that is larger goes without the event's payload",
+			forLedger:  "the entry of a large claim does not fit",
+		}[t.role]
 		f.Level = relay.Warn
 		f.Do = fmt.Sprintf("raise its max.message.bytes to %d or more: %s", fittingMessage, what)
 	}
@@ -151,26 +148,12 @@ func (t topicSettings) judgeSize() relay.Finding {
 
 // String names the topic and what it is for.
 func (t topicSettings) String() string {
-	switch t.role {
-	case forEvents:
-	case forLetters:
-		return fmt.Sprintf("dead-letter topic %q", t.name)
-	case forLedger:
-		return fmt.Sprintf("ledger topic %q", t.name)
-	}
-	return fmt.Sprintf("topic %q", t.name)
+	return fmt.Sprintf("%s %q", [...]string{forEvents: "topic", forLetters: "dead-letter topic", forLedger: "ledger topic"}[t.role], t.name)
 }
 
 // variable is the setting that names the topic.
 func (t topicSettings) variable() string {
-	switch t.role {
-	case forEvents:
-	case forLetters:
-		return "RELAY_DEAD_LETTER_TOPIC"
-	case forLedger:
-		return "RELAY_LEDGER_TOPIC"
-	}
-	return "RELAY_KAFKA_TOPIC"
+	return [...]string{forEvents: "RELAY_KAFKA_TOPIC", forLetters: "RELAY_DEAD_LETTER_TOPIC", forLedger: "RELAY_LEDGER_TOPIC"}[t.role]
 }
 
 // blocking is the first finding that keeps events from being sent, as an error.

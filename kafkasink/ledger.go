@@ -127,27 +127,27 @@ func (s *Sink) Last(ctx context.Context, slot relay.Slot) (entry relay.Entry, ok
 // only to the last stable offset, behind which the entry could lie that decides.
 func (s *Sink) ledgerSpan(ctx context.Context, slot relay.Slot) (start, end int64, err error) {
 	admin := kadm.NewClient(s.current().Client)
+	if start, err = s.ledgerOffset(ctx, slot, admin.ListStartOffsets); err != nil {
+		return 0, 0, err
+	}
+	end, err = s.ledgerOffset(ctx, slot, admin.ListEndOffsets)
+	return start, end, err
+}
+
+// ledgerOffset asks for an offset of a slot's partition, again during an election.
+func (s *Sink) ledgerOffset(ctx context.Context, slot relay.Slot, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
 	for {
-		starts, err := admin.ListStartOffsets(ctx, s.cfg.Ledger)
-		if err == nil {
-			var ends kadm.ListedOffsets
-			if ends, err = admin.ListEndOffsets(ctx, s.cfg.Ledger); err == nil {
-				first, there := starts.Lookup(s.cfg.Ledger, slot.Partition)
-				last, also := ends.Lookup(s.cfg.Ledger, slot.Partition)
-				if !there || !also {
-					return 0, 0, fmt.Errorf("topic %q has no partition %d", s.cfg.Ledger, slot.Partition)
-				}
-				if err = errors.Join(first.Err, last.Err); err == nil {
-					return first.Offset, last.Offset, nil
-				}
-			}
+		offsets, err := list(ctx, s.cfg.Ledger)
+		offset, there := offsets.Lookup(s.cfg.Ledger, slot.Partition)
+		switch err = cmp.Or(err, offset.Err); {
+		case err == nil && !there:
+			return 0, fmt.Errorf("topic %q has no partition %d", s.cfg.Ledger, slot.Partition)
+		case !kerr.IsRetriable(err):
+			return offset.Offset, err
 		}
-		if !kerr.IsRetriable(err) {
-			return 0, 0, err
-		}
-		select { // an election
+		select {
 		case <-ctx.Done():
-			return 0, 0, err
+			return 0, err
 		case <-time.After(tailPoll):
 		}
 	}
@@ -194,16 +194,14 @@ func (s *Sink) ledgerReady(ctx context.Context, slot relay.Slot) error {
 	if err := transactional(ctx, s.current().Client); err != nil {
 		return err
 	}
-	if err := s.topics.readyForLedger(s.cfg.Ledger); err != nil {
-		if !errors.Is(err, errNotRead) {
-			return err
+	err := s.topics.readyForLedger(s.cfg.Ledger)
+	if errors.Is(err, errNotRead) {
+		if err = s.topics.fresh(ctx, s.cfg.Ledger); err == nil {
+			err = s.topics.readyForLedger(s.cfg.Ledger)
 		}
-		if err := s.topics.fresh(ctx, s.cfg.Ledger); err != nil {
-			return err
-		}
-		if err := s.topics.readyForLedger(s.cfg.Ledger); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	if n := s.topics.partitions(s.cfg.Ledger); int(slot.Partition) >= n {
 		return fmt.Errorf("ledger topic %q has %d partitions, and slot %s needs number %d: give it more", s.cfg.Ledger, n, slot.ID, slot.Partition)

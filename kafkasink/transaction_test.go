@@ -65,6 +65,7 @@ func TestTransaction(t *testing.T) {
 			}
 		}
 		wantLast(t, sink, slot, "token", 99)
+		broker.AwaitCommitted(t, topic)
 		got := ids(t, broker, topic)
 		slices.Sort(got)
 		if slices.Sort(want); !slices.Equal(got, want) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,16 +85,17 @@ func (r *Relay) workAbandoned(ctx, inFlight context.Context, worker int) {
 // deliverAbandoned claims and delivers some abandoned rows of a scope; false if there
 // are none or the scope has to wait.
 func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.Scope, worker int) bool {
-	rows, served := r.scheduler.together(scope, min(mostTogether, r.cfg.BatchRows))
-	switch {
-	case !served:
-		return false
-	case rows == 0 || r.sink.Ready(scope) != nil:
-		r.abandoned.add(scope)
-		return false
-	}
 	leave, ok := r.database.enter(ctx)
 	if !ok {
+		return false
+	}
+	ready := r.sink.Ready(scope) == nil
+	rows, served := r.scheduler.together(scope, min(mostTogether, r.cfg.BatchRows), ready)
+	if rows == 0 {
+		leave()
+		if served {
+			r.abandoned.add(scope)
+		}
 		return false
 	}
 	r.pulse.busy(worker)
@@ -103,11 +103,13 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 	leave()
 	if err != nil {
 		r.failed(scope, fmt.Errorf("claim: %w", err))
+		r.scheduler.undecided(scope)
 		r.abandoned.add(scope)
 		return false
 	}
 	r.database.worked()
 	if len(claim.Rows) == 0 {
+		r.scheduler.undecided(scope)
 		return false
 	}
 	d := newDelivery(claim)
@@ -132,7 +134,7 @@ func (r *Relay) outlive(ctx context.Context, d *delivery, ended <-chan struct{})
 	for wait := survival; ; wait = aloneLook {
 		select {
 		case <-ended:
-			if !slices.ContainsFunc(d.known, isUnknown) {
+			if !d.left {
 				return
 			}
 			ended = nil // and soon, as long as it is fresh

@@ -164,7 +164,7 @@ func passed(answers []error) (through, known bool) {
 // is, is tried in smaller and smaller parts, so that a single row does not keep others from
 // being written, and given up for a row alone when its claim has long been over.
 func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
-	parts, held := [][]Verdict{verdicts}, false
+	parts, held, written := [][]Verdict{verdicts}, false, false
 	defer func() {
 		if held {
 			r.scheduler.letGo(d.claim.Scope)
@@ -172,7 +172,6 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
 	}()
 	for n := 1; len(verdicts) > 0; {
 		left, alone, smaller := [][]Verdict{}, true, false
-		var why error
 		for _, part := range parts {
 			d.beat()
 			err := r.settleOnce(ctx, d, part)
@@ -180,10 +179,10 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
 				return
 			}
 			if err == nil {
+				written = true
 				continue
 			}
 			r.failed(d.claim.Scope, err)
-			why = err
 			switch refused := ClassOf(err) == RowFault; {
 			case refused && len(part) > 1:
 				left, alone, smaller = append(left, part[:len(part)/2], part[len(part)/2:]), false, true
@@ -192,11 +191,12 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
 				left, alone = append(left, part), alone && refused
 			}
 		}
-		if parts = left; why == nil || len(parts) == 0 {
+		if parts = left; len(parts) == 0 {
 			return
 		}
-		// A few single rows hold up nobody but their operations.
-		if hold := !alone; hold != held {
+		// A few single rows hold up nobody but their operations. If nothing at all can be written, more
+		// is sent of the scope as seldom as claims run out.
+		if hold := !alone || !written && time.Since(d.start) < r.cfg.Lease; hold != held {
 			if held = hold; held {
 				r.scheduler.hold(d.claim.Scope)
 			} else {

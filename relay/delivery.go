@@ -35,6 +35,7 @@ type delivery struct {
 	followed int64 // what it takes while no worker waits for it, in bytes; 0 before
 
 	survived chan struct{} // closed when the claim's marks have been taken off
+	left     bool          // rows had no outcome when the claim had ended
 	free     chan struct{} // closed when no worker has to wait for it any more
 	beats    chan struct{} // holds something after a step was made
 	step     atomic.Int64  // when that was, in nanoseconds after start
@@ -133,7 +134,7 @@ func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) 
 	r.background.Go(func() {
 		defer close(done)
 		defer r.flights.Delete(d)
-		r.follow(ctx, d, done)
+		d.left = r.follow(ctx, d, done)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		r.followed.Add(-d.followed)
@@ -182,8 +183,8 @@ func (r *Relay) published(d *delivery) {
 // within a second. The scheduler is told whether events get through. While answers are open
 // the claim is renewed, so that nobody sends an event again whose first delivery may still
 // succeed, but not for ever. When the lease is over the rows belong to whoever claims them,
-// and only a late success is still marked.
-func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) {
+// and only a late success is still marked. It tells whether rows are left without an outcome.
+func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) (left bool) {
 	defer r.observer.Released(d.claim)
 	d.answers = r.publish(ctx, d.claim, r.background.Go)
 	if d.leftBehind() {
@@ -199,13 +200,14 @@ func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) 
 	}
 	r.published(d)
 	if !d.waits() {
-		return
+		return slices.ContainsFunc(d.known, isUnknown)
 	}
 	r.observer.Trouble(Trouble{Kind: SendTrouble, Scope: d.claim.Scope, Err: errSilent})
 	r.collect(ctx, d, d.claim.Expires.Add(renewFor+r.cfg.Lease)) // its lease ends before
 	if d.waits() {
 		r.background.Go(func() { r.markLate(ctx, d) })
 	}
+	return true
 }
 
 // collect settles answers as they come, until all are there, the lease is over or

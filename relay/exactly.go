@@ -153,7 +153,7 @@ func (w *slotWorker) drop() {
 }
 
 // take takes the slot and decides all claims of it that are not decided. The order of its
-// steps is what makes that safe; see docs/design.md.
+// steps is what makes that safe; see docs/exactly-once.md.
 func (w *slotWorker) take(ctx context.Context) (err error) {
 	listed, err := w.list(ctx)
 	if err != nil {
@@ -245,13 +245,13 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		w.drop()
 		return
 	}
-	events, err := sending.send(ctx, w)
+	answers, err := sending.send(ctx, w)
 	for _, c := range claims {
 		w.observer.Published(c, time.Since(start))
 	}
 	if err != nil {
 		w.drop()
-		w.blame(sending, events, err, start)
+		w.blame(sending, answers, err, start)
 		return
 	}
 	for _, s := range sending {
@@ -300,9 +300,11 @@ func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transacti
 		for _, i := range index {
 			s.rows = append(s.rows, &claim.Rows[i])
 		}
-		if len(events) > 0 {
-			all = append(all, s)
+		if len(events) == 0 {
+			w.scheduler.undecided(claim.Scope)
+			continue
 		}
+		all = append(all, s)
 	}
 	return all, nil
 }
@@ -313,7 +315,7 @@ func (all transaction) send(ctx context.Context, w *slotWorker) (answers []error
 	if len(all) == 0 {
 		return nil, nil
 	}
-	need := w.cfg.transactionLimit() + leaseMargin
+	need := w.cfg.DeliveryTimeout + leaseMargin
 	entry := Entry{Token: all[0].claim.Token, Rows: map[envelope.Scope][]int64{}}
 	var events []envelope.Event
 	for _, s := range all {
@@ -328,7 +330,7 @@ func (all transaction) send(ctx context.Context, w *slotWorker) (answers []error
 	if entry.Source, err = w.source(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.transactionLimit(), errTransactionLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.DeliveryTimeout, errTransactionLimit)
 	defer cancel()
 	return w.session.Commit(ctx, entry, events)
 }
@@ -339,14 +341,7 @@ var errTransactionLimit = Environment.Wrap(errors.New("the transaction was not c
 // not to be committed, and tells the scheduler whose topic is in trouble.
 func (w *slotWorker) blame(all transaction, answers []error, why error, start time.Time) {
 	w.verdicts = map[int64]Verdict{}
-	guilty := false
-	for _, err := range answers {
-		switch ClassOf(err) {
-		case RowFault, Failed, Environment:
-			guilty = true
-		case Delivered, NotAttempted, Unknown:
-		}
-	}
+	guilty := slices.ContainsFunc(answers, isGuilty)
 	at := 0
 	for _, s := range all {
 		mine := make([]error, len(s.rows))
@@ -357,8 +352,7 @@ func (w *slotWorker) blame(all transaction, answers []error, why error, start ti
 			case !guilty:
 				mine[n] = Environment.Wrap(why)
 			default:
-				mine[n] = answers[at+n]
-				if class := ClassOf(mine[n]); class == Delivered || class == Unknown {
+				if mine[n] = answers[at+n]; !isGuilty(mine[n]) {
 					mine[n] = errAborted
 				}
 			}
@@ -377,13 +371,19 @@ func (w *slotWorker) blame(all transaction, answers []error, why error, start ti
 	}
 }
 
+// isGuilty is true for an answer that says why a transaction failed.
+func isGuilty(err error) bool {
+	switch ClassOf(err) {
+	case RowFault, Failed, Environment:
+		return true
+	case Delivered, NotAttempted, Unknown:
+	}
+	return false
+}
+
 // blameTopic tells the scheduler what the answers to a scope's events say of its topic.
 func (w *slotWorker) blameTopic(scope envelope.Scope, answers []error, start time.Time) {
-	blocked := false
-	for _, err := range answers {
-		blocked = blocked || ClassOf(err) == Environment
-	}
-	if blocked {
+	if slices.ContainsFunc(answers, func(err error) bool { return ClassOf(err) == Environment }) {
 		w.scheduler.delivered(scope, false, start, w.policy.jitter)
 	} else {
 		w.scheduler.undecided(scope)

@@ -140,22 +140,6 @@ func (s *scheduler) unattended(scope envelope.Scope) {
 	}
 }
 
-// hold keeps a scope from being claimed until as many calls of letGo: what is known of its rows
-// can't be written, and each further claim would only add to that.
-func (s *scheduler) hold(scope envelope.Scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held[scope]++
-}
-
-func (s *scheduler) letGo(scope envelope.Scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[scope]--; s.held[scope] == 0 {
-		delete(s.held, scope)
-	}
-}
-
 // patience is for how long a worker waits for the answers to a claim of a scope.
 func (s *scheduler) patience(scope envelope.Scope) time.Duration {
 	s.mu.Lock()
@@ -271,15 +255,15 @@ func (s *scheduler) stalled(scope envelope.Scope) int {
 }
 
 // together is how many of so many rows of a scope, left behind by others, may be sent now; 0 if
-// none. served is false if the scope isn't served.
-func (s *scheduler) together(scope envelope.Scope, most int) (rows int, served bool) {
+// none. served is false if the scope isn't served. A claim that comes to nothing is undecided.
+func (s *scheduler) together(scope envelope.Scope, most int, ready bool) (rows int, served bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, served := s.scopes[scope]
 	switch {
 	case !served:
 		return 0, false
-	case s.closed(t) > 0 || s.followed() > crowded:
+	case !ready || s.closed(t) > 0 || s.followed() > crowded:
 		return 0, true
 	case t.topic.troubles > 0:
 		t.topic.prober, t.topic.paused = t, time.Now().Add(longestProbe) // one probe at a time

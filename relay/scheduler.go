@@ -321,6 +321,22 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 // later gives a turn back unused.
 func (s *scheduler) later(t *turn, wait time.Duration) { s.put(t, wait) }
 
+// hold keeps a scope from being claimed until as many calls of letGo: what is known of its rows
+// can't be written, and each further claim would only add to that.
+func (s *scheduler) hold(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[scope]++
+}
+
+func (s *scheduler) letGo(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[scope]--; s.held[scope] == 0 {
+		delete(s.held, scope)
+	}
+}
+
 func (s *scheduler) put(t *turn, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,11 +24,9 @@ func SlotOf(prefix string, instance, worker int) Slot {
 	return Slot{ID: fmt.Sprintf("%s-%d-%d", prefix, instance, worker), Partition: int32(instance*SlotsPerInstance + worker)}
 }
 
-// newSlotToken is a token for a claim by the holder of a slot, never used before.
+// newToken is a token for a claim by the holder of a slot, never used before.
 func (s Slot) newToken() string {
-	var nonce [nonceSize / 2]byte
-	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
-	return s.ID + slotMark + hex.EncodeToString(nonce[:])
+	return s.ID + slotMark + newNonce()
 }
 
 // slotMark stands between a slot's id and what makes a token of it.
@@ -42,7 +38,7 @@ func (s Slot) first() string { return s.ID + slotMark + "init" }
 // slotOfToken is the slot in which a token was made, if that has the prefix.
 func slotOfToken(prefix, token string) (Slot, bool) {
 	id, nonce, ok := cutLast(token, slotMark)
-	if _, err := hex.DecodeString(nonce); !ok || err != nil || len(nonce) != nonceSize {
+	if !ok || !isNonce(nonce) {
 		return Slot{}, false
 	}
 	rest, ok := strings.CutPrefix(id, prefix+"-")

@@ -193,3 +193,38 @@ func TestSilentTopicWithAbandonedBacklog(t *testing.T) {
 		stop()
 	})
 }
+
+// TestNothingCanBeMarked: the database refuses every mark of a tenant with a backlog, as a trigger may, for ten minutes. Its events
+// are not sent again and again meanwhile, and all are marked when that is over.
+func TestNothingCanBeMarked(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		const rows, batch, minutes = 2000, 50, 10
+		for range rows {
+			f.operation(acme, 1)
+		}
+		var mended atomic.Bool
+		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
+			if len(call.Verdicts) > 0 && !mended.Load() {
+				return relay.RowFault.Wrap(errors.New("the audit failed"))
+			}
+			return nil
+		})
+		var sent atomic.Int64
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			sent.Add(int64(len(s.Events)))
+			s.Rest(nil)
+		}
+		f.config.BatchRows = batch
+		f.make()
+		stop := f.start(acme)
+		time.Sleep(minutes * time.Minute)
+		// At most a claim of each worker in half a minute, which is the lease.
+		if n, most := sent.Load(), int64(2*minutes*relay.DefaultWorkers*batch); n > most {
+			t.Errorf("%d events were sent, want %d at most", n, most)
+		}
+		mended.Store(true)
+		f.await("all are marked", f.drained(acme))
+		stop()
+	})
+}

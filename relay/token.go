@@ -19,20 +19,29 @@ const (
 // makes it new for each claim. The id alone would not be a fence: it is the same
 // after a restart. An id that is too long for the column, marks included, is cut.
 func newToken(worker string) string {
-	var nonce [nonceSize / 2]byte
-	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
 	id := []rune(worker)
 	if most := maxToken - 1 - nonceSize - (MostMarks + 1); len(id) > most {
 		id = id[:most]
 	}
-	return string(id) + "/" + hex.EncodeToString(nonce[:])
+	return string(id) + "/" + newNonce()
+}
+
+// newNonce is what was never there before.
+func newNonce() string {
+	var nonce [nonceSize / 2]byte
+	rand.Read(nonce[:]) //nolint:errcheck // never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(nonce[:])
+}
+
+func isNonce(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil && len(text) == nonceSize
 }
 
 // isToken reports whether claimed_by has the form of a relay's token.
 func isToken(claimedBy string) bool {
 	_, nonce, ok := cutLast(Unmarked(claimedBy), "/")
-	_, err := hex.DecodeString(nonce)
-	return ok && len(nonce) == nonceSize && err == nil
+	return ok && isNonce(nonce)
 }
 
 // Unmarked is a token without its marks. It is the fence of a claim: marks come and go.

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"time"
 
 	"outboxrelay/envelope"
 )
@@ -15,7 +14,7 @@ type ExactlyOnce struct {
 	Prefix string
 	// Instance is this relay's number, unique among those that share the rows.
 	Instance int
-	// Sink and Store are the ports of this mode.
+	// Sink and Store are what the relay's sink and store can besides.
 	Sink  Transactions
 	Store ExactStore
 }
@@ -50,10 +49,9 @@ type Session interface {
 	Close()
 }
 
-// ExactStore is a store in exactly-once mode. Claims with [Request.Exact] and their
-// settlements are durable when they return.
+// ExactStore is what a [Store] can besides in exactly-once mode. Its claims with [Request.Exact]
+// and their settlements are durable when they return.
 type ExactStore interface {
-	Store
 	// Held tells which claims hold rows of some scopes, expired or not, in one round trip. It
 	// looks at the rows that came due first, some ten thousand of each scope.
 	Held(ctx context.Context, scopes []envelope.Scope) ([]Held, error)
@@ -68,7 +66,3 @@ type Held struct {
 	Rows    []int64
 	Expired bool // its lease is over
 }
-
-// transactionLimit is how long one transaction may take. It is below the sink's own limit for
-// transactions, and that is below the lease: else peers would end what is still under way.
-func (c Config) transactionLimit() time.Duration { return c.DeliveryTimeout }

@@ -20,6 +20,13 @@ func (s *scene) exactly() map[string]string {
 	}
 }
 
+// eachOnce fails unless consumers of committed records see so many events, each once and in order.
+func (s *scene) eachOnce(want int) {
+	s.T.Helper()
+	s.Broker.AwaitCommitted(s.T, s.Topic)
+	relayproc.ExactlyOnce(s.T, s.Events(), want)
+}
+
 // In exactly-once mode, killed at each moment of what the relay says: each event is there once. The same where only the connection
 // is cut at that moment, so that the relay does not know what became of what it said.
 func TestExactlyOnceAtEachMoment(t *testing.T) {
@@ -49,7 +56,7 @@ func (s *scene) onceAfter(m moments.Moment, watch *moments.Watch, kill bool) {
 	if n := s.CountRows("next_attempt_at = 'infinity'"); n != parked {
 		s.T.Errorf("%d rows are parked, want %d", n, parked)
 	}
-	relayproc.ExactlyOnce(s.T, s.Events(), s.CountRows("true")-parked)
+	s.eachOnce(s.CountRows("true") - parked)
 	s.ready() // before that a signal ends it at once
 	if status := s.relay.Stop(); status != 0 {
 		s.T.Errorf("relay ended with status %d", status)
@@ -124,7 +131,7 @@ func TestExactlyOnceManyTenants(t *testing.T) {
 		s.relay = relayproc.Start(t, s.Env(strings.Join(tenants, ","), mode, map[string]string{"RELAY_INSTANCE": strconv.Itoa(i), "RELAY_WORKERS": "2"}))
 	}
 	s.Drained("true")
-	relayproc.ExactlyOnce(t, s.Events(), 1800)
+	s.eachOnce(1800)
 	if n := len(s.Broker.All(t, mode["RELAY_LEDGER_TOPIC"])); n > 600 {
 		t.Errorf("%d transactions for 600 operations of 200 tenants, want several in one", n)
 	}
@@ -142,7 +149,7 @@ func TestExactlyOnceTwiceTheSameInstance(t *testing.T) {
 		s.Fill(s.acme, 10, 3)
 		s.Drained("true")
 	}
-	relayproc.ExactlyOnce(t, s.Events(), 600)
+	s.eachOnce(600)
 }
 
 // says waits until the relay's log has a text.
@@ -179,7 +186,7 @@ func TestExactlyOnceLedgerOfOtherRows(t *testing.T) {
 	second.Kill()
 	other.run(mode, map[string]string{"RELAY_TRANSACTIONAL_ID": mode["RELAY_TRANSACTIONAL_ID"] + "-other"})
 	other.Drained("true")
-	relayproc.ExactlyOnce(t, s.Events(), 60)
+	s.eachOnce(60)
 }
 
 // The ledger is lost while claims are undecided: they are left alone, and the log says why.
@@ -208,10 +215,10 @@ func TestExactlyOnceForeignClaims(t *testing.T) {
 	s.run(s.exactly(), shortLease)
 	s.Drained("claimed_by is null")
 	s.says(s.relay, "another exporter works on the same rows")
-	relayproc.ExactlyOnce(t, s.Events(), 5)
+	s.eachOnce(5)
 	s.DB.Exec(t, "update aksara_operation_outbox set claimed_by = null, claim_expires_at = null where exported_at is null")
 	s.Drained("true")
-	relayproc.ExactlyOnce(t, s.Events(), 10)
+	s.eachOnce(10)
 }
 
 // A tenant is taken out while its claim is undecided, since the relay was killed: another relay, which never served the tenant,
@@ -231,6 +238,6 @@ func TestExactlyOnceTenantTakenOut(t *testing.T) {
 		without.Kill()
 		s.relay = relayproc.Start(s.T, s.Env("acme,globex", mode))
 		s.Drained("true")
-		relayproc.ExactlyOnce(s.T, s.Events(), 60)
+		s.eachOnce(60)
 	})
 }

@@ -2,6 +2,8 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -48,6 +50,28 @@ func (b *Broker) All(t testing.TB, topic string) []*kgo.Record {
 		}
 	}
 	return records
+}
+
+// AwaitCommitted waits until no transaction is open in a topic. Brokers answer that one is committed a moment before consumers
+// see it.
+func (b *Broker) AwaitCommitted(t testing.TB, topic string) {
+	t.Helper()
+	ctx, cancel := step()
+	defer cancel()
+	admin := b.Admin(t)
+	await(t, ctx, "end of transactions in topic "+topic, func() error {
+		ends, err := admin.ListEndOffsets(ctx, topic)
+		committed, also := admin.ListCommittedOffsets(ctx, topic)
+		if err = errors.Join(err, also, ends.Error(), committed.Error()); err != nil {
+			return err
+		}
+		ends.Each(func(end kadm.ListedOffset) {
+			if stable, _ := committed.Lookup(topic, end.Partition); stable.Offset < end.Offset {
+				err = fmt.Errorf("partition %d is stable up to %d of %d", end.Partition, stable.Offset, end.Offset)
+			}
+		})
+		return err
+	})
 }
 
 // span returns the end of each partition of topic that is not empty.
