@@ -35,7 +35,12 @@ type ledgerEntry struct {
 	Token  string             `json:"token"`
 	Source string             `json:"source"`
 	Rows   map[string][]int64 `json:"rows,omitempty"` // by scope as the table has it
+	// Letters holds, for the rows of which dead letters were sent, the reason by the row's id.
+	Letters map[int64]string `json:"letters,omitempty"`
 }
+
+// mostReason is how much of a reason goes into an entry, in characters.
+const mostReason = 300
 
 const (
 	ledgerPartitions = 64
@@ -72,9 +77,15 @@ func CreateLedger(ctx context.Context, cfg Config) (made bool, err error) {
 
 // ledgerRecord is an entry on the wire. Its key is the slot, so compaction keeps the last one.
 func ledgerRecord(topic string, slot relay.Slot, entry relay.Entry) *kgo.Record {
-	value := ledgerEntry{Token: entry.Token, Source: entry.Source, Rows: map[string][]int64{}}
+	value := ledgerEntry{Token: entry.Token, Source: entry.Source, Rows: map[string][]int64{}, Letters: map[int64]string{}}
 	for scope, ids := range entry.Rows {
 		value.Rows[scope.Stored()] = ids
+	}
+	for id, why := range entry.Letters {
+		if runes := []rune(why); len(runes) > mostReason {
+			why = string(runes[:mostReason])
+		}
+		value.Letters[id] = why
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -89,7 +100,7 @@ func parseLedger(r *kgo.Record) (entry relay.Entry, err error) {
 	if err := json.Unmarshal(r.Value, &value); err != nil || value.Token == "" {
 		return entry, fmt.Errorf("the ledger's record at %s/%d/%d is no entry: it is not the relay's", r.Topic, r.Partition, r.Offset)
 	}
-	entry = relay.Entry{Token: value.Token, Source: value.Source, Rows: map[envelope.Scope][]int64{}}
+	entry = relay.Entry{Token: value.Token, Source: value.Source, Rows: map[envelope.Scope][]int64{}, Letters: value.Letters}
 	for stored, ids := range value.Rows {
 		scope, err := envelope.Stored(stored)
 		if err != nil {

@@ -43,33 +43,41 @@ func (s *Sink) bury(ctx context.Context, letter envelope.DeadLetter, answer func
 		answer(relay.NotAttempted.Wrap(err))
 		return
 	}
-	letter.Topic = s.cfg.Topic(letter.Scope)
 	this := s.begin(topic, 1)
 	settle := func(err error) {
 		answer(err)
 		s.end(this)
 	}
-	limit := this.client.limit(topic)
-	r := letter.Record(true)
-	if size := lengthSize + batchSize(r); size > limit {
-		if err := s.topics.fresh(ctx, topic); err != nil {
-			settle(relay.NotAttempted.Wrap(err))
-			return
-		}
-		if size <= s.topics.terms(topic).most() {
-			settle(errRaised)
-			return
-		}
-		r = letter.Record(false)
-	}
-	if size := lengthSize + batchSize(r); size > limit {
-		settle(relay.RowFault.Wrap(fmt.Errorf("it takes %d bytes without its value, and topic %q takes %d at most", size, topic, limit)))
+	r, err := s.letterRecord(ctx, this.client, letter)
+	if err != nil {
+		settle(err)
 		return
 	}
-	this.client.TryProduce(context.Background(), record(topic, r), func(_ *kgo.Record, err error) {
+	this.client.TryProduce(context.Background(), r, func(_ *kgo.Record, err error) {
 		if changed(err) {
 			s.topics.suspect(topic)
 		}
 		settle(classify(err))
 	})
+}
+
+// letterRecord makes a letter's record, without its value if it would be too large with it.
+func (s *Sink) letterRecord(ctx context.Context, client *client, letter envelope.DeadLetter) (*kgo.Record, error) {
+	topic := s.cfg.DeadLetterTopic(letter.Scope)
+	limit := client.limit(topic)
+	letter.Topic = s.cfg.Topic(letter.Scope)
+	r := letter.Record(true)
+	if size := lengthSize + batchSize(r); size > limit {
+		if err := s.topics.fresh(ctx, topic); err != nil {
+			return nil, relay.NotAttempted.Wrap(err)
+		}
+		if size <= s.topics.terms(topic).most() {
+			return nil, errRaised
+		}
+		r = letter.Record(false)
+	}
+	if size := lengthSize + batchSize(r); size > limit {
+		return nil, relay.RowFault.Wrap(fmt.Errorf("it takes %d bytes without its value, and topic %q takes %d at most", size, topic, limit))
+	}
+	return record(topic, r), nil
 }

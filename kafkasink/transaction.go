@@ -111,8 +111,8 @@ func (s *Sink) Fence(ctx context.Context, slot relay.Slot) error {
 }
 
 // Commit implements [relay.Session].
-func (t *session) Commit(ctx context.Context, entry relay.Entry, events []envelope.Event) (answers []error, err error) {
-	records, answers := t.records(ctx, entry, events)
+func (t *session) Commit(ctx context.Context, entry relay.Entry, events []envelope.Event, letters []envelope.DeadLetter) (answers []error, err error) {
+	records, answers := t.records(ctx, events, letters)
 	if answers != nil {
 		return answers, errRefused
 	}
@@ -120,13 +120,13 @@ func (t *session) Commit(ctx context.Context, entry relay.Entry, events []envelo
 		return nil, errOutdated
 	}
 	if err := t.client.BeginTransaction(); err != nil {
-		return nil, fmt.Errorf("begin transaction: %w", err)
+		return nil, fmt.Errorf("begin transaction: %w", fenced(err))
 	}
-	if answers, err = t.produce(ctx, records); err != nil {
-		return answers[:len(events)], err
+	if answers, err = t.produce(ctx, append(records, ledgerRecord(t.sink.cfg.Ledger, t.slot, entry))); err != nil {
+		return answers[:len(records)], fenced(err)
 	}
 	if err := t.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
-		return nil, fmt.Errorf("commit transaction: %w", because(ctx, err))
+		return nil, fmt.Errorf("commit transaction: %w", fenced(because(ctx, err)))
 	}
 	return nil, nil
 }
@@ -136,15 +136,25 @@ var (
 	errOutdated = relay.NotAttempted.Wrap(errors.New("a topic's settings have changed, and another client is made"))
 )
 
-// records gives what goes into a transaction, the entry last; or, if some events can't be sent
-// as they are, why.
-func (t *session) records(ctx context.Context, entry relay.Entry, events []envelope.Event) (records []*kgo.Record, answers []error) {
+// fenced adds [relay.ErrFenced] to what brokers answer to who has lost its transactional id, or
+// whose transaction was ended for it.
+func fenced(err error) error {
+	for _, sign := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping} {
+		if errors.Is(err, sign) {
+			return relay.NotAttempted.Wrap(fmt.Errorf("%w: %w", relay.ErrFenced, err))
+		}
+	}
+	return err
+}
+
+// records makes what goes into a transaction; or, if some of it can't be sent as it is, answers say
+// why.
+func (t *session) records(ctx context.Context, events []envelope.Event, letters []envelope.DeadLetter) (records []*kgo.Record, answers []error) {
 	var large []oversized
-	topic := ""
 	for i := range events {
-		topic = t.sink.cfg.Topic(events[i].Scope)
+		topic := t.sink.cfg.Topic(events[i].Scope)
 		if err := t.sink.topics.ready(topic); err != nil {
-			return nil, all(len(events), relay.NotAttempted.Wrap(err))
+			return nil, all(len(events)+len(letters), relay.NotAttempted.Wrap(err))
 		}
 		r := events[i].Record()
 		if size := lengthSize + batchSize(r); size > t.client.limit(topic) {
@@ -152,14 +162,30 @@ func (t *session) records(ctx context.Context, entry relay.Entry, events []envel
 		}
 		records = append(records, record(topic, r))
 	}
-	if large != nil {
-		answers = all(len(events), errRefused)
-		for _, one := range large {
-			t.sink.judgeSizes(ctx, t.sink.cfg.Topic(events[one.index].Scope), []oversized{one}, func(i int, err error) { answers[i] = err })
-		}
-		return nil, answers
+	faults := map[int]error{}
+	for _, one := range large {
+		t.sink.judgeSizes(ctx, records[one.index].Topic, []oversized{one}, func(i int, err error) { faults[i] = err })
 	}
-	return append(records, ledgerRecord(t.sink.cfg.Ledger, t.slot, entry)), nil
+	for i, letter := range letters {
+		if err := t.sink.topics.readyForLetters(t.sink.cfg.DeadLetterTopic(letter.Scope)); err != nil {
+			faults[len(events)+i] = relay.Environment.Wrap(err)
+			continue
+		}
+		r, err := t.sink.letterRecord(ctx, t.client, letter)
+		if err != nil {
+			faults[len(events)+i] = err
+			continue
+		}
+		records = append(records, r)
+	}
+	if len(faults) == 0 {
+		return records, nil
+	}
+	answers = all(len(events)+len(letters), errRefused)
+	for i, err := range faults {
+		answers[i] = err
+	}
+	return nil, answers
 }
 
 // all gives the same answer to so many events.

@@ -60,7 +60,7 @@ func TestTransaction(t *testing.T) {
 		for i := range 100 {
 			e := event(t, uuid.New(), 1, 10)
 			want = append(want, e.ID())
-			if answers, err := session.Commit(t.Context(), entry("token", int64(i)), []envelope.Event{e}); err != nil {
+			if answers, err := session.Commit(t.Context(), entry("token", int64(i)), []envelope.Event{e}, nil); err != nil {
 				t.Fatal(answers, err)
 			}
 		}
@@ -88,7 +88,7 @@ func TestFencedSession(t *testing.T) {
 				sink, other, slot := openReady(t, cfg, quick()), openReady(t, cfg, quick()), slot()
 				session := openSlot(t, sink, slot)
 				fence(t, other, slot)
-				if _, err := session.Commit(t.Context(), entry("late", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}); err == nil {
+				if _, err := session.Commit(t.Context(), entry("late", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}, nil); err == nil {
 					t.Error("a session that was fenced committed")
 				}
 				wantLast(t, other, slot, "")
@@ -114,7 +114,7 @@ func TestTransactionWithAnEventTooLarge(t *testing.T) {
 		sink, slot := openReady(t, ledgerConfig(t, broker, topic), quick()), slot()
 		session := openSlot(t, sink, slot)
 		events := []envelope.Event{event(t, uuid.New(), 1, 10), event(t, uuid.New(), 1, 20_000), event(t, uuid.New(), 1, 10)}
-		answers, err := session.Commit(t.Context(), entry("token", 1, 2, 3), events)
+		answers, err := session.Commit(t.Context(), entry("token", 1, 2, 3), events, nil)
 		if err == nil || len(answers) != 3 {
 			t.Fatalf("%v, %v", answers, err)
 		}
@@ -136,13 +136,13 @@ func TestTransactionCutShort(t *testing.T) {
 		session := openSlot(t, sink, slot)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("enough"))
-		if _, err := session.Commit(ctx, entry("token", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}); err == nil {
+		if _, err := session.Commit(ctx, entry("token", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}, nil); err == nil {
 			t.Fatal("it was committed")
 		}
 		session.Close()
 		again := openSlot(t, sink, slot)
 		wantLast(t, sink, slot, "")
-		if _, err := again.Commit(t.Context(), entry("next", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}); err != nil {
+		if _, err := again.Commit(t.Context(), entry("next", 1), []envelope.Event{event(t, uuid.New(), 1, 10)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		wantLast(t, sink, slot, "next", 1)

@@ -16,6 +16,9 @@ const (
 	// survival is how long a process has to live after it began to send a row that may be
 	// deadly to know that it is not.
 	survival = 500 * time.Millisecond
+	// calmLeases is how many leases a process has to live before it tries a row alone: the end of
+	// one that lives for moments only says nothing of its rows.
+	calmLeases = 2
 	// mostTogether is how many abandoned rows are tried together at first.
 	mostTogether = 200
 )
@@ -99,7 +102,7 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 		return false
 	}
 	r.pulse.busy(worker)
-	claim, err := r.makeClaim(inFlight, Request{Scope: scope, Rows: rows, Abandoned: true})
+	claim, err := r.makeClaim(inFlight, Request{Scope: scope, Rows: rows, Abandoned: true, Wary: time.Since(r.started) < calmLeases*r.cfg.Lease})
 	leave()
 	if err != nil {
 		r.failed(scope, fmt.Errorf("claim: %w", err))

@@ -164,6 +164,29 @@ func TestAbandonedRowsHoldUpNobody(t *testing.T) {
 	})
 }
 
+// TestNoRowIsTriedAloneInTurmoil: a process that has just begun may be about to be killed like those before it, and that would
+// count against the row. Others that were left behind are delivered at once.
+func TestNoRowIsTriedAloneInTurmoil(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		for range 2 {
+			f.operation(acme, 1)
+		}
+		f.store.Seize(1, "worker/0123456789abcdef!!", -time.Second)
+		f.store.Seize(2, "worker/fedcba9876543210!", -time.Second)
+		stop := f.start(acme)
+		time.Sleep(2*relay.DefaultLease - time.Second)
+		if alone, other := f.row(acme, 0), f.row(acme, 1); alone.Attempts != 0 || !other.Exported {
+			t.Errorf("%v and %v, want that the second was delivered, and the first not tried", alone, other)
+		}
+		time.Sleep(3 * time.Second)
+		if got := f.row(acme, 0); !got.Exported || got.Attempts != 1 {
+			t.Errorf("%v, want it delivered", got)
+		}
+		stop()
+	})
+}
+
 // TestSurvivorsAreNotCounted: half a second after it sent abandoned rows the process knows
 // that they did not end it, and says so in the table, however long the answers take.
 func TestSurvivorsAreNotCounted(t *testing.T) {

@@ -57,8 +57,7 @@ func (r *Relay) bury(ctx context.Context, letters []envelope.DeadLetter, faulty 
 func (p policy) letter(v Verdict, err error) (Verdict, bool) {
 	switch ClassOf(err) {
 	case Delivered:
-		v.DeadLettered, v.Wait, v.Error = true, KeepDue, StoredText("dead-lettered: "+v.Error)
-		return v, true
+		return deadLettered(v), true
 	case Unknown:
 		return v, false
 	case RowFault: // not even that: parked
@@ -67,4 +66,10 @@ func (p policy) letter(v Verdict, err error) (Verdict, bool) {
 	}
 	v.Error = errorText(errors.New(v.Error + "; and its dead letter: " + err.Error()))
 	return v, true
+}
+
+// deadLettered is the verdict on a faulty row whose letter was delivered.
+func deadLettered(v Verdict) Verdict {
+	v.DeadLettered, v.Wait, v.Error = true, KeepDue, StoredText("dead-lettered: "+v.Error)
+	return v
 }

@@ -10,8 +10,13 @@ import (
 	"outboxrelay/envelope"
 )
 
-var errLedgerLost = errors.New("the ledger has no entry of it although there are, or were, claims by it: the ledger topic was " +
-	"deleted, made anew or cut, and nobody knows what of them was committed")
+// undecidable is an error that says why it takes a person to tell what has become of a slot's claims.
+type undecidable string
+
+func (e undecidable) Error() string { return string(e) }
+
+const errLedgerLost = undecidable("the ledger has no entry of it although there are claims by it: the ledger topic was deleted, made " +
+	"anew or cut, and nobody knows what of them was committed; see relay ledger")
 
 // decide settles claims of a slot that were listed before it was fenced: what its last entry
 // names was committed, and the others were not. Verdicts, if there are any, say what is to be
@@ -25,6 +30,9 @@ func (r *Relay) decide(ctx context.Context, entry Entry, listed []Held, verdicts
 	}
 	for scope, ids := range entry.Rows {
 		claim, verdicts := claimOf(Held{Scope: scope, Token: entry.Token, Rows: ids}, func(row *Row) Verdict {
+			if why, ok := entry.Letters[row.ID]; ok {
+				return deadLettered(Verdict{Row: row, Error: why})
+			}
 			return Verdict{Row: row, Exported: true}
 		})
 		if err := r.conclude(ctx, claim, verdicts); err != nil {
@@ -92,7 +100,7 @@ func (r *Relay) write(ctx context.Context, claim Claim, verdicts []Verdict) erro
 	r.database.worked()
 	r.observer.Settled(claim, verdicts, results, time.Since(start))
 	for i, result := range results {
-		if result.Status == Lost && !verdicts[i].Exported { // what was committed, its helper has marked
+		if v := verdicts[i]; result.Status == Lost && !v.Exported && !v.DeadLettered { // what was committed, its helper has marked
 			return errors.New("the claim was taken over by another relay")
 		}
 	}
@@ -107,8 +115,8 @@ func (r *Relay) accept(ctx context.Context, entry *Entry) error {
 		return err
 	}
 	if entry.Source != source {
-		return fmt.Errorf("the ledger's last entry is of other rows, in %s, and these are in %s: "+
-			"give each set of rows a RELAY_TRANSACTIONAL_ID of its own", entry.Source, source)
+		return undecidable(fmt.Sprintf("the ledger's last entry is of other rows, in %s, and these are in %s: "+
+			"give each set of rows a RELAY_TRANSACTIONAL_ID of its own", entry.Source, source))
 	}
 	known := r.scheduler.everServed()
 	rows := map[envelope.Scope][]int64{}
@@ -122,8 +130,8 @@ func (r *Relay) accept(ctx context.Context, entry *Entry) error {
 			return err
 		}
 		if slices.ContainsFunc(held, func(h Held) bool { return h.Token == entry.Token }) {
-			return fmt.Errorf("a claim that was committed holds rows of %s, which is not configured here: "+
-				"configure it until they are marked, or give other relays another RELAY_TRANSACTIONAL_ID", scope)
+			return undecidable(fmt.Sprintf("a claim that was committed holds rows of %s, which is not configured here: "+
+				"configure it until they are marked, or give other relays another RELAY_TRANSACTIONAL_ID", scope))
 		}
 	}
 	entry.Rows = rows
@@ -147,69 +155,16 @@ func (r *Relay) source(ctx context.Context) (string, error) {
 // heldAtOnce is how many scopes are looked at in one round trip.
 const heldAtOnce = 1000
 
-// held tells which claims hold rows of some scopes.
+// held tells which claims hold rows of some scopes, and takes note of those that are not the
+// relays' of this mode.
 func (r *Relay) held(ctx context.Context, scopes []envelope.Scope) (all []Held, err error) {
 	for some := range slices.Chunk(scopes, heldAtOnce) {
 		held, err := r.cfg.ExactlyOnce.Store.Held(ctx, some)
 		if err != nil {
 			return nil, err
 		}
+		r.keepFromStrangers(some, held)
 		all = append(all, held...)
 	}
 	return all, nil
 }
-
-// help decides claims that ran out, until ctx ends: those of other slots here, those of own
-// ones are left to their workers.
-func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
-	for sleep(ctx, r.policy.jitter(r.cfg.Lease/3), nil) {
-		if err := r.helpOnce(ctx, workers); err != nil && ctx.Err() == nil {
-			r.observer.Trouble(Trouble{Kind: SlotTrouble, Err: err})
-		}
-	}
-}
-
-func (r *Relay) helpOnce(ctx context.Context, workers []*slotWorker) error {
-	held, err := r.held(ctx, r.scheduler.everServed())
-	if err != nil {
-		return err
-	}
-	left := map[Slot][]Held{}
-	for _, h := range held {
-		slot, ok := slotOfToken(r.cfg.ExactlyOnce.Prefix, h.Token)
-		own := slices.IndexFunc(workers, func(w *slotWorker) bool { return w.slot == slot })
-		switch {
-		case !h.Expired:
-		case !ok:
-			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: h.Scope, Err: errForeignHeld})
-		case own >= 0:
-			workers[own].stale.Store(true)
-		default:
-			left[slot] = append(left[slot], h)
-		}
-	}
-	var failed []error
-	for slot, listed := range left {
-		if err := r.helpSlot(ctx, slot, listed); err != nil {
-			failed = append(failed, fmt.Errorf("help slot %s: %w", slot.ID, err))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-func (r *Relay) helpSlot(ctx context.Context, slot Slot, listed []Held) error {
-	if err := r.cfg.ExactlyOnce.Sink.Fence(ctx, slot); err != nil {
-		return err
-	}
-	entry, ok, err := r.cfg.ExactlyOnce.Sink.Last(ctx, slot)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return errLedgerLost
-	}
-	return r.decide(ctx, entry, listed, nil)
-}
-
-var errForeignHeld = errors.New("a claim that ran out was made by another kind of exporter, or with another RELAY_TRANSACTIONAL_ID: " +
-	"nobody here can know whether its events were delivered, so its rows are left alone")

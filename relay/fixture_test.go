@@ -240,6 +240,8 @@ func (o *tally) Released(c relay.Claim) {
 
 func (o *tally) Recovered(relay.Claim, []relay.Verdict) {}
 
+func (o *tally) Fenced(relay.Slot, relay.Fencing) {}
+
 func (o *tally) Trouble(t relay.Trouble) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,10 +21,25 @@ type Observer interface {
 	// Recovered follows each settlement of a claim whose outcome was looked up in the ledger:
 	// its rows were marked, or released. It comes after Settled.
 	Recovered(claim Claim, verdicts []Verdict)
+	// Fenced follows each change of a slot's hands in exactly-once mode.
+	Fenced(slot Slot, how Fencing)
 	// Trouble tells of what an operator may have to mend. It repeats as long as the
 	// trouble lasts, perhaps often.
 	Trouble(Trouble)
 }
+
+// Fencing says how a slot changed hands: what its former holder had not committed never will be.
+type Fencing uint8
+
+const (
+	// FencedOwn: this relay took a slot of its own, at its start and after each failure.
+	FencedOwn Fencing = iota
+	// FencedOther: this relay fenced another's slot, a claim of which had run out.
+	FencedOther
+	// FencedByOther: another relay took or fenced a slot of this one, or the brokers ended its
+	// transaction.
+	FencedByOther
+)
 
 // Trouble is something that keeps events from being relayed.
 type Trouble struct {
@@ -72,6 +87,9 @@ func (Unobserved) Released(Claim) {}
 
 // Recovered does nothing.
 func (Unobserved) Recovered(Claim, []Verdict) {}
+
+// Fenced does nothing.
+func (Unobserved) Fenced(Slot, Fencing) {}
 
 // Trouble does nothing.
 func (Unobserved) Trouble(Trouble) {}

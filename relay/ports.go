@@ -80,7 +80,13 @@ type Request struct {
 	// lost adds none. Behind one mark stand at most ten rows, behind more of them one row:
 	// whichever it is that ends its owners will be alone, and others have got through by then.
 	Abandoned bool
+	// Wary leaves out, of those, the rows that would be alone. Only an end of who holds such a
+	// row says something about it, and only if that process does not end often anyway.
+	Wary bool
 }
+
+// AloneFrom is how many marks a row has that is claimed alone.
+const AloneFrom = 2
 
 // MostMarks is how many claims of abandoned rows may run out for a row: the last three of
 // them held it alone. A claim that puts one mark more on it does not read its payload.

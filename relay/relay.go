@@ -54,8 +54,8 @@ type Config struct {
 	// DeadLetters is where events go that can't be sent as they are, before their rows
 	// count as exported; nil: such rows are parked.
 	DeadLetters DeadLetters
-	// ExactlyOnce, if not nil, has each event delivered exactly once. There are no dead letters
-	// then, and at most [SlotsPerInstance] workers.
+	// ExactlyOnce, if not nil, has each event delivered exactly once, by at most [SlotsPerInstance]
+	// workers. That DeadLetters is set means then that its sink sends such letters.
 	ExactlyOnce *ExactlyOnce
 	// Grace is how long [Relay.Run] may take to end after its context did.
 	Grace time.Duration
@@ -111,8 +111,8 @@ func (c Config) validate() error {
 	if c.BatchRows < 1 || c.BatchBytes < 1 || c.Workers < 1 {
 		faults = append(faults, errors.New("batch rows, batch bytes and workers must be 1 or more"))
 	}
-	if c.ExactlyOnce != nil && (c.DeadLetters != nil || c.Workers > SlotsPerInstance) {
-		faults = append(faults, fmt.Errorf("exactly-once has no dead letters, and %d workers at most", SlotsPerInstance))
+	if c.ExactlyOnce != nil && c.Workers > SlotsPerInstance {
+		faults = append(faults, fmt.Errorf("exactly-once has %d workers at most", SlotsPerInstance))
 	}
 	return errors.Join(faults...)
 }
@@ -129,6 +129,7 @@ type Relay struct {
 	pulse     *pulse
 	abandoned *abandoned
 
+	started    time.Time      // when Run was called
 	background sync.WaitGroup // sends, and waits for late answers
 	flights    sync.Map       // the deliveries under way
 	followed   atomic.Int64   // bytes of the claims that are followed in the background
@@ -136,6 +137,8 @@ type Relay struct {
 	identityMu sync.Mutex
 	identity   string // see source
 	slots      slotHealth
+	condemned  condemned
+	strangers  strangers
 }
 
 // New makes a relay; observer may be nil. Nothing happens before [Relay.Run] or
@@ -152,6 +155,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	r := &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
+		strangers: strangers{scopes: map[envelope.Scope]bool{}},
 	}
 	r.scheduler = newScheduler(cfg.PollInterval, topicOf(sink), func() float64 { return float64(r.followed.Load()) / float64(r.mostFollowed()) })
 	return r, nil

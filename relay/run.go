@@ -20,6 +20,7 @@ func (r *Relay) SetScopes(scopes []envelope.Scope) { r.scheduler.set(scopes) }
 // what has no answer by then stays claimed until its lease ends. It waits for
 // whatever can heal and so never ends by itself. It must run only once at a time.
 func (r *Relay) Run(ctx context.Context) error {
+	r.started = time.Now()
 	inFlight, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	var workers sync.WaitGroup
 	if r.cfg.ExactlyOnce == nil {
@@ -127,7 +128,7 @@ type Health struct {
 	DatabaseSeen time.Time // when the database last answered; zero if it never did
 	Database     error     // of the last call, nil if it worked
 	Stuck        time.Duration
-	Slots        error // why none of the slots of exactly-once mode could be taken; nil in the other
+	Slots        SlotsHealth // of exactly-once mode
 }
 
 // Health tells how the relay does, from memory. Stuck is for how long a worker, or a claim
@@ -143,7 +144,7 @@ func (r *Relay) Health() Health {
 		}
 		return true
 	})
-	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: stuck, Slots: r.slots.err()}
+	return Health{Scopes: r.scheduler.size(), DatabaseSeen: seen, Database: err, Stuck: stuck, Slots: r.slots.health()}
 }
 
 // Stalled is nil unless nothing got through by the last claims of the scope's topic, for

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -39,9 +40,11 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	}
 	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: look.began.Add(req.Lease)}
 	err = s.inScope(ctx, req.Scope, func(b *pgx.Batch) {
-		b.Queue(s.claimText(req, indexed), req.Scope.Stored(), req.Namespace, req.Token,
-			seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes,
-		).Query(func(rows pgx.Rows) error { return scanClaim(rows, &claim, &look) })
+		arguments := []any{req.Scope.Stored(), req.Namespace, req.Token, seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes}
+		if req.Abandoned {
+			arguments = append(arguments, marksBelow(req))
+		}
+		b.Queue(s.claimText(req, indexed), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, &claim, &look) })
 	})
 	if err != nil {
 		s.lookAgain()
@@ -63,6 +66,14 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
 	return claim, nil
+}
+
+// marksBelow is how many marks a row has too many for a claim of abandoned rows.
+func marksBelow(req relay.Request) int {
+	if req.Wary {
+		return relay.AloneFrom
+	}
+	return math.MaxInt32
 }
 
 // addMark puts the mark of a claim of abandoned rows behind its token, before anything of

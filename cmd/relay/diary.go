@@ -107,13 +107,31 @@ func (d *diary) Settled(c relay.Claim, verdicts []relay.Verdict, _ []relay.Resul
 	}
 }
 
-// Recovered implements [relay.Observer].
+// Recovered implements [relay.Observer]. Of each outcome it tells once a minute.
 func (d *diary) Recovered(c relay.Claim, verdicts []relay.Verdict) {
-	became := "released, as it was not committed"
-	if verdicts[0].Exported {
-		became = "marked, as it was committed"
+	message := "a claim was released, as it was not committed"
+	if v := verdicts[0]; v.Exported || v.DeadLettered {
+		message = "a claim was marked, as it was committed"
 	}
-	d.log.Info().Str("claim", c.Token).Stringer("scope", c.Scope).Int("rows", len(verdicts)).Msg("a claim was " + became)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if unsaid, ok := d.turn(message); ok {
+		d.log.Info().Str("claim", c.Token).Stringer("scope", c.Scope).Int("rows", len(verdicts)).Int("repeated", unsaid).Msg(message)
+	}
+}
+
+// Fenced implements [relay.Observer]. Of each kind of change it tells once a minute.
+func (d *diary) Fenced(slot relay.Slot, how relay.Fencing) {
+	message := map[relay.Fencing]string{
+		relay.FencedOwn:     "a slot was taken",
+		relay.FencedOther:   "another relay's slot was fenced, since a claim of it had run out",
+		relay.FencedByOther: "a slot was lost: another relay has fenced it, or the brokers ended its transaction",
+	}[how]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if unsaid, ok := d.turn(message); ok {
+		d.log.Info().Str("slot", slot.ID).Int("repeated", unsaid).Msg(message)
+	}
 }
 
 // over writes once that a trouble is over, if a line told of it.
@@ -204,6 +222,12 @@ func (o observers) Released(c relay.Claim) {
 func (o observers) Recovered(c relay.Claim, v []relay.Verdict) {
 	for _, each := range o {
 		each.Recovered(c, v)
+	}
+}
+
+func (o observers) Fenced(slot relay.Slot, how relay.Fencing) {
+	for _, each := range o {
+		each.Fenced(slot, how)
 	}
 }
 

@@ -50,6 +50,7 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 func (p *process) measureHealth() {
 	p.metrics.Database(p.schemaError() == nil && p.relay.Health().Database == nil)
 	_, err := p.sink.Health()
+	p.metrics.Slots(p.relay.Health().Slots)
 	p.metrics.BrokerPaused(err != nil || p.anyScopeReady() != nil)
 }
 

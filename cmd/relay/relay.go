@@ -219,7 +219,7 @@ func (p *process) unready() (where string, err error) {
 	} else if since := time.Since(seen); since > time.Minute {
 		return broker, fmt.Errorf("broker: no answer for %s", since.Round(time.Second))
 	}
-	if err := p.relay.Health().Slots; err != nil {
+	if err := p.relay.Health().Slots.Err; err != nil {
 		return broker, fmt.Errorf("slots: %w", err)
 	}
 	return broker, p.anyScopeReady()

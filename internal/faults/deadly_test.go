@@ -3,6 +3,7 @@ package faults_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"outboxrelay/internal/relayproc"
 )
@@ -51,9 +52,10 @@ func (s *scene) makeDeadly() (id int) {
 // that ended run out at once; to wait for that would show no more.
 func (s *scene) runUntilParked(limit int) (ends int) {
 	s.T.Helper()
-	env := s.Env("acme,globex", map[string]string{"RELAY_BATCH_BYTES": "1GiB"}) // so that the row is among others at first
+	env := s.Env("acme,globex", map[string]string{"RELAY_BATCH_BYTES": "1GiB"}, // so that the row is among others at first
+		map[string]string{"RELAY_CLAIM_LEASE": "11s", "RELAY_KAFKA_DELIVERY_TIMEOUT": "2s"}) // so that it is tried alone soon
 	s.relay = relayproc.StartLimited(s.T, limit, env)
-	relayproc.Until(s.T, "the row to be parked", func() error {
+	relayproc.Within(s.T, 3*time.Minute, "the row to be parked", func() error {
 		if s.relay.Ended() {
 			if ends++; ends > mostEnds {
 				s.T.Fatalf("the process ended %d times, and no row is parked; the rows left were claimed %d times at most",

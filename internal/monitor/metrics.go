@@ -5,7 +5,8 @@
 // relay_publish_duration_seconds, relay_settle_duration_seconds,
 // relay_delivery_lag_seconds, relay_oldest_due_age_seconds, relay_pending_events,
 // relay_parked_events, relay_inflight_events, relay_scopes, relay_broker_paused,
-// relay_database_up, relay_tenants_file_ok and relay_build_info. None has a label that
+// relay_database_up, relay_tenants_file_ok, relay_slots, relay_slot_fences_total,
+// relay_recovered_events_total and relay_build_info. None has a label that
 // names a tenant.
 package monitor
 
@@ -27,6 +28,8 @@ type Metrics struct {
 	claim, publish, settle, lag                  prometheus.Histogram
 	oldestDue, pending, parked, inFlight, scopes prometheus.Gauge
 	brokerPaused, databaseUp, tenantsFile        prometheus.Gauge
+	slots                                        *prometheus.GaugeVec
+	fences, recovered                            *prometheus.CounterVec
 }
 
 // The values of relay_events_total's label.
@@ -38,6 +41,14 @@ const (
 	discarded    = "discarded"
 	claimLost    = "claim_lost"
 )
+
+// The values of the labels about slots.
+const (
+	marked   = "marked"
+	released = "released"
+)
+
+var fencings = map[relay.Fencing]string{relay.FencedOwn: "taken", relay.FencedOther: "helped", relay.FencedByOther: "suffered"}
 
 // Backlog is the sum over all scopes of what waits. Counts are capped by scope.
 type Backlog struct {
@@ -64,7 +75,23 @@ func NewMetrics(version, goVersion string, scopes int) *Metrics {
 	for _, outcome := range []string{exported, retried, parked, deadLettered, discarded, claimLost} {
 		m.events.WithLabelValues(outcome) // there from the start, so that a rate can be taken
 	}
-	m.registry.MustRegister(m.events, collectors.NewGoCollector(),
+	m.fences = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "relay_slot_fences_total", Help: "In exactly-once mode, slots that were taken, fenced for others, and lost to others.",
+	}, []string{"kind"})
+	m.recovered = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "relay_recovered_events_total", Help: "In exactly-once mode, events of which the ledger told what had become of them.",
+	}, []string{"outcome"})
+	m.slots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "relay_slots", Help: "In exactly-once mode, slots that are held, that wait to be taken, and that need a person to decide.",
+	}, []string{"state"})
+	for _, kind := range fencings {
+		m.fences.WithLabelValues(kind)
+	}
+	for _, outcome := range []string{marked, released} {
+		m.recovered.WithLabelValues(outcome)
+	}
+	m.Slots(relay.SlotsHealth{})
+	m.registry.MustRegister(m.events, m.fences, m.recovered, m.slots, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	calls := prometheus.ExponentialBuckets(0.0005, 2, 16) // 0.5 ms to 16 s
@@ -118,6 +145,29 @@ func (m *Metrics) Settled(_ relay.Claim, verdicts []relay.Verdict, results []rel
 
 // Released implements [relay.Observer].
 func (m *Metrics) Released(c relay.Claim) { m.inFlight.Sub(float64(len(c.Rows))) }
+
+// Fenced implements [relay.Observer].
+func (m *Metrics) Fenced(_ relay.Slot, how relay.Fencing) {
+	m.fences.WithLabelValues(fencings[how]).Inc()
+}
+
+// Recovered implements [relay.Observer].
+func (m *Metrics) Recovered(_ relay.Claim, verdicts []relay.Verdict) {
+	for _, v := range verdicts {
+		outcome := released
+		if v.Exported || v.DeadLettered {
+			outcome = marked
+		}
+		m.recovered.WithLabelValues(outcome).Inc()
+	}
+}
+
+// Slots takes fresh figures of the slots of exactly-once mode.
+func (m *Metrics) Slots(s relay.SlotsHealth) {
+	m.slots.WithLabelValues("held").Set(float64(s.Held))
+	m.slots.WithLabelValues("waiting").Set(float64(s.Waiting - s.Stuck))
+	m.slots.WithLabelValues("stuck").Set(float64(s.Stuck))
+}
 
 // outcome is the label of a settled row, "" for one that was given back unsent.
 func outcome(v relay.Verdict, r relay.Result) string {

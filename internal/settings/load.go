@@ -91,7 +91,6 @@ func Load(environ []string, readFile func(string) ([]byte, error), hostname stri
 	l.checkUnknown()
 	s := l.settings(t)
 	l.checkRules(s)
-	l.checkAvailable(s)
 	if faults := slices.Concat(l.faults, l.rules); len(faults) > 0 {
 		return nil, faults
 	}

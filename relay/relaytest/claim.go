@@ -85,6 +85,11 @@ func stale(rows []*Stored, r *Stored) bool {
 
 // claimAbandoned takes rows that were left behind under as many marks as the first one.
 func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*Stored, pending map[uuid.UUID][]*Stored, now time.Time) {
+	all := len(heads)
+	if req.Wary {
+		heads = slices.DeleteFunc(heads, func(r *Stored) bool { return relay.Marks(r.ClaimedBy) >= relay.AloneFrom })
+	}
+	claim.Abandoned = all > 0
 	if len(heads) == 0 {
 		return
 	}
@@ -122,7 +127,7 @@ func (s *Store) claimAbandoned(req relay.Request, claim *relay.Claim, heads []*S
 		taken[r.Operation] = true
 	}
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
-	claim.Abandoned = len(taken) < len(heads)
+	claim.Abandoned = len(taken) < all
 }
 
 // dueRows are the rows that a claim looks at, those due longest first.

@@ -52,6 +52,34 @@ func abandonedFewer(c *storeCase) {
 	c.abandoned(1)
 }
 
+// abandonedWary: who asks for none that would be alone is given the others, and told that some are left.
+func abandonedWary(c *storeCase) {
+	c.operation(1)
+	c.claimed(1)
+	for range relay.AloneFrom {
+		c.outbox.Pass(lease + time.Second)
+		c.claimed(0)
+		c.abandoned(1)
+	}
+	c.operation(1)
+	c.claimed(1)
+	c.outbox.Pass(lease + time.Second)
+	c.claimed(0)
+	req := c.request()
+	req.Abandoned, req.Wary = true, true
+	for _, want := range []int64{c.row(1).ID, 0} {
+		claim, err := c.outbox.Claim(c.Context(), req)
+		switch {
+		case err != nil:
+			c.Fatalf("claim of abandoned rows: %v", err)
+		case want == 0 && len(claim.Rows) == 0 && claim.Abandoned:
+		case len(claim.Rows) != 1 || claim.Rows[0].ID != want || !claim.Abandoned:
+			c.Errorf("claim holds %v, more abandoned %t; want row %d, and that some are left", claim.Rows, claim.Abandoned, want)
+		}
+	}
+	c.abandoned(1)
+}
+
 func abandonedAgain(c *storeCase) {
 	c.operation(1)
 	former := c.claimed(1).Token

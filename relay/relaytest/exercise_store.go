@@ -44,6 +44,7 @@ func ExerciseStore(t *testing.T, open func(t *testing.T) Outbox) {
 		"lease/marks of those who tried again":      abandonedAgain,
 		"lease/abandoned rows come on their own":    abandonedApart,
 		"lease/fewer abandoned rows each time":      abandonedFewer,
+		"lease/no abandoned rows alone":             abandonedWary,
 		"order/an operation in flight is left":      operationInFlight,
 		"order/behind a delayed row":                behindADelayedRow,
 		"order/behind a parked row":                 behindAParkedRow,

@@ -12,6 +12,8 @@
 -- $1 scope  $2 namespace  $3 token  $4 lease in seconds  $5 seconds until a row behind
 -- a parked one is looked at again  $6, $7 the due time and id that the walk begins behind
 -- $8 most bytes of payload text
+{{- if .Abandoned}}  $9 so many marks are too many
+{{- end}}
 --
 -- Looks at so many due rows and no more, whatever they turn out to be, and tells where
 -- the next claim goes on. The numbers of rows are literals, because as parameters the
@@ -109,7 +111,7 @@ with due as materialized (
 ), first as materialized (
   select ready.marks
   from ready
-  where ready.joined and ready.place = 1 and ready.marks is not null
+  where ready.joined and ready.place = 1 and ready.marks < $9::int
   order by ready.turn, ready.id
   limit 1
 {{- end}}

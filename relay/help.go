@@ -1,0 +1,95 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"outboxrelay/envelope"
+)
+
+// help decides claims that ran out, until ctx ends: those of other slots here, those of own
+// ones are left to their workers.
+func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
+	for sleep(ctx, r.policy.jitter(r.cfg.Lease/3), nil) {
+		if err := r.helpOnce(ctx, workers); err != nil && ctx.Err() == nil {
+			r.observer.Trouble(Trouble{Kind: SlotTrouble, Err: err})
+		}
+	}
+}
+
+func (r *Relay) helpOnce(ctx context.Context, workers []*slotWorker) error {
+	scopes := r.scheduler.everServed()
+	held, err := r.held(ctx, scopes)
+	if err != nil {
+		return err
+	}
+	left := map[Slot][]Held{}
+	for _, h := range held {
+		slot, ok := slotOfToken(r.cfg.ExactlyOnce.Prefix, h.Token)
+		own := slices.IndexFunc(workers, func(w *slotWorker) bool { return w.slot == slot })
+		switch {
+		case !h.Expired || !ok:
+		case own >= 0:
+			workers[own].stale.Store(true)
+		default:
+			left[slot] = append(left[slot], h)
+		}
+	}
+	var failed []error
+	for slot, listed := range left {
+		if err := r.helpSlot(ctx, slot, listed); err != nil {
+			failed = append(failed, fmt.Errorf("help slot %s: %w", slot.ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Relay) helpSlot(ctx context.Context, slot Slot, listed []Held) error {
+	if err := r.cfg.ExactlyOnce.Sink.Fence(ctx, slot); err != nil {
+		return err
+	}
+	r.observer.Fenced(slot, FencedOther)
+	entry, ok, err := r.cfg.ExactlyOnce.Sink.Last(ctx, slot)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errLedgerLost
+	}
+	return r.decide(ctx, entry, listed, nil)
+}
+
+// strangers keeps scopes from being claimed of while another kind of exporter holds rows of them,
+// as far as a look at some scopes has told.
+type strangers struct {
+	mu     sync.Mutex
+	scopes map[envelope.Scope]bool
+}
+
+func (r *Relay) keepFromStrangers(scopes []envelope.Scope, held []Held) {
+	r.strangers.mu.Lock()
+	defer r.strangers.mu.Unlock()
+	now := map[envelope.Scope]bool{}
+	for _, h := range held {
+		if _, ok := slotOfToken(r.cfg.ExactlyOnce.Prefix, h.Token); !ok && !now[h.Scope] {
+			now[h.Scope] = true
+			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: h.Scope, Err: errStranger})
+		}
+	}
+	for _, scope := range scopes {
+		switch before := r.strangers.scopes[scope]; {
+		case now[scope] && !before:
+			r.strangers.scopes[scope] = true
+			r.scheduler.hold(scope)
+		case !now[scope] && before:
+			delete(r.strangers.scopes, scope)
+			r.scheduler.letGo(scope)
+		}
+	}
+}
+
+var errStranger = errors.New("rows are claimed by another kind of exporter, or by relays with another RELAY_TRANSACTIONAL_ID: nobody here " +
+	"can know what those have delivered, so nothing of the scope is claimed; stop them, and settle what they have left with relay ledger")
