@@ -13,7 +13,11 @@ import (
 )
 
 // linger lets the records of a claim gather in batches before the first leaves.
-const linger = time.Millisecond
+const (
+	linger = time.Millisecond
+	// slow is what takes longer than events do that get through.
+	slow = 2 * time.Second
+)
 
 // Config is how events are sent.
 type Config struct {
@@ -105,8 +109,9 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 	if err := s.topics.ready(topic); err != nil {
 		return err
 	}
-	// What has waited for longer may be for one partition, or one broker, that does not answer.
-	_, events := s.waiting(func(w *send) bool { return w.topic == topic && time.Since(w.begun) < s.cfg.DeliveryTimeout })
+	// What has waited for longer may be for one partition, or one broker, that does not answer; the
+	// relay bounds what waits so.
+	_, events := s.waiting(func(w *send) bool { return w.topic == topic && time.Since(w.begun) < slow })
 	if events > int64(s.cfg.MaxInFlight) {
 		return fmt.Errorf("topic %q: %d events are unanswered already", topic, events)
 	}

@@ -9,6 +9,10 @@ import (
 const (
 	firstDatabaseWait   = 250 * time.Millisecond
 	longestDatabaseWait = 10 * time.Second
+	// Calls that fail say nothing of the database, but only of what they were about, if so few of
+	// them failed since one worked, and that was not longer ago.
+	fewFailures = 3
+	lastWorked  = time.Second
 )
 
 // gate keeps a relay from hammering a database that fails. While it fails, one
@@ -20,6 +24,8 @@ type gate struct {
 	mu       sync.Mutex
 	err      error // of the last call; nil while the gate is open
 	failures int   // in a row
+	lately   int   // since a call worked
+	refusal  error // of the last call that it answered and refused; nil after one that worked
 	notUntil time.Time
 	opened   chan struct{} // closed when the gate opens; replaced when it closes
 	probe    chan struct{} // holds the place of the one caller that may try
@@ -65,17 +71,21 @@ func (g *gate) state() (opened <-chan struct{}, wait time.Duration) {
 func (g *gate) worked() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lastOK = time.Now()
+	g.lastOK, g.lately, g.refusal = time.Now(), 0, nil
 	if g.err != nil {
 		g.err, g.failures, g.notUntil = nil, 0, time.Time{}
 		close(g.opened)
 	}
 }
 
-// failed tells that a call failed. Calls that fail together make the wait grow once.
+// failed tells that a call failed. Calls that fail together make the wait grow once, and one
+// that fails while others work, none.
 func (g *gate) failed(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.lately++; g.err == nil && g.lately <= fewFailures && time.Since(g.lastOK) < lastWorked {
+		return
+	}
 	if g.err == nil {
 		g.opened = make(chan struct{})
 	}
@@ -86,9 +96,19 @@ func (g *gate) failed(err error) {
 	}
 }
 
-// health is when the database last answered, and the error if it fails now.
+// refused tells that the database answered a call and refused it, which says nothing of others.
+func (g *gate) refused(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refusal = err
+}
+
+// health is when a call last worked, and the error if none does now.
 func (g *gate) health() (lastOK time.Time, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.err == nil && time.Since(g.lastOK) > quickClaim {
+		return g.lastOK, g.refusal
+	}
 	return g.lastOK, g.err
 }

@@ -18,6 +18,8 @@ const (
 	// leaseMargin is what must be left of a lease beyond the delivery time-out when a
 	// send begins: time to mark the rows.
 	leaseMargin = 3 * time.Second
+	// insistAtOnce is how many settlements that failed are tried again at once.
+	insistAtOnce = 2
 )
 
 // answers collects what a sink says about the rows of one claim.
@@ -159,34 +161,55 @@ func passed(answers []error) (through, known bool) {
 	return false, blocked || !faulty
 }
 
-// settle writes verdicts, and tries again until the store takes them or ctx ends: a
-// row that was delivered must be marked, not sent again. What the store refuses for what it
-// is, is tried in smaller and smaller parts, so that a single row does not keep others from
-// being written, and given up for a row alone when its claim has long been over.
-func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
-	parts, held, written := [][]Verdict{verdicts}, false, false
-	defer func() {
-		if held {
+// settle writes verdicts, once, and gives those that were not written.
+func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) (unwritten []Verdict, why error) {
+	if len(verdicts) == 0 {
+		return nil, nil
+	}
+	d.beat()
+	if err := r.settleOnce(ctx, d, verdicts); err != nil && ctx.Err() == nil {
+		r.failed(d.claim.Scope, err)
+		return verdicts, err
+	}
+	return nil, nil
+}
+
+// insist writes verdicts that were not written for a reason, and tries again until the store takes
+// them or ctx ends: a row that was delivered must be marked, not sent again. What the store refuses
+// for what it is, is tried in smaller and smaller parts, so that a single row does not keep others
+// from being written, and given up for a row alone when its claim, which was to end then, has long
+// been over. Only a few such calls are under way at once, so that others find a connection.
+func (r *Relay) insist(ctx context.Context, d *delivery, verdicts []Verdict, why error, expires time.Time) {
+	parts, held, written := split(verdicts, why), false, false
+	hold := func(wanted bool) {
+		switch {
+		case wanted && !held:
+			r.scheduler.hold(d.claim.Scope)
+		case !wanted && held:
 			r.scheduler.letGo(d.claim.Scope)
 		}
-	}()
-	for n := 1; len(verdicts) > 0; {
-		left, alone, smaller := [][]Verdict{}, true, false
-		for _, part := range parts {
-			d.beat()
-			err := r.settleOnce(ctx, d, part)
+		held = wanted
+	}
+	hold(true)
+	defer func() { hold(false) }()
+	for n := 1; ; n++ {
+		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
+		var left [][]Verdict
+		alone := true
+		for len(parts) > 0 {
+			part := parts[0]
+			parts = parts[1:]
+			err := r.insistOnce(ctx, d, part)
 			if ctx.Err() != nil {
 				return
 			}
-			if err == nil {
-				written = true
-				continue
-			}
-			r.failed(d.claim.Scope, err)
 			switch refused := ClassOf(err) == RowFault; {
+			case err == nil:
+				written = true
+				hold(false)
 			case refused && len(part) > 1:
-				left, alone, smaller = append(left, part[:len(part)/2], part[len(part)/2:]), false, true
-			case refused && time.Since(d.claim.Expires) > renewFor:
+				parts = append(parts, split(part, err)...)
+			case refused && time.Since(expires) > renewFor:
 			default:
 				left, alone = append(left, part), alone && refused
 			}
@@ -194,21 +217,35 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
 		if parts = left; len(parts) == 0 {
 			return
 		}
-		// A few single rows hold up nobody but their operations. If nothing at all can be written, more
+		// A few rows hold up nobody but their operations. If nothing at all can be written, more
 		// is sent of the scope as seldom as claims run out.
-		if hold := !alone || !written && time.Since(d.start) < r.cfg.Lease; hold != held {
-			if held = hold; held {
-				r.scheduler.hold(d.claim.Scope)
-			} else {
-				r.scheduler.letGo(d.claim.Scope)
-			}
-		}
-		r.release(d, d.forget())
-		if !smaller {
-			sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
-			n++
-		}
+		hold(!written && (!alone || time.Since(d.start) < r.cfg.Lease))
 	}
+}
+
+// split parts verdicts that were refused: there may be one among them that all others can do without.
+func split(verdicts []Verdict, why error) [][]Verdict {
+	size := len(verdicts)
+	if ClassOf(why) == RowFault {
+		size = max(1, size/10)
+	}
+	return slices.Collect(slices.Chunk(verdicts, size))
+}
+
+// insistOnce makes one call of those.
+func (r *Relay) insistOnce(ctx context.Context, d *delivery, part []Verdict) error {
+	select {
+	case r.insisting <- struct{}{}:
+		defer func() { <-r.insisting }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	d.beat()
+	err := r.settleOnce(ctx, d, part)
+	if err != nil && ctx.Err() == nil {
+		r.failed(d.claim.Scope, err)
+	}
+	return err
 }
 
 // settleOnce writes verdicts and tells of it.
@@ -226,7 +263,11 @@ func (r *Relay) settleOnce(ctx context.Context, d *delivery, verdicts []Verdict)
 
 // failed tells of a call of the store that failed.
 func (r *Relay) failed(scope envelope.Scope, err error) {
-	r.database.failed(err)
+	if ClassOf(err) == RowFault {
+		r.database.refused(err)
+	} else {
+		r.database.failed(err)
+	}
 	r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: scope, Err: err})
 }
 

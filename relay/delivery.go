@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"outboxrelay/envelope"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 	// has none then is waited for in the background.
 	settleEvery = time.Second
 	// longStep is how long a worker waits for one step.
-	longStep = 2 * time.Second
+	longStep = time.Second
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
 	// followedPerWorker bounds what waits in the background for answers: so many full
@@ -22,6 +24,8 @@ const (
 	followedPerWorker = 4
 	// leastFollowed is what a claim without bytes takes.
 	leastFollowed = 16 << 10
+	// rowWeight is what a row without an answer takes besides its payload, here and in the sink.
+	rowWeight = 1 << 10
 )
 
 // delivery is one claim on its way to its end.
@@ -30,6 +34,10 @@ type delivery struct {
 	start   time.Time
 	answers *answers
 	known   []error // the answers that were dealt with
+	heard   int     // how many of those are not errNoAnswer
+
+	insisting sync.WaitGroup // settlements that are tried again
+	weight    atomic.Int64   // what it takes while no worker waits for it, in bytes
 
 	mu       sync.Mutex
 	followed int64 // what it takes while no worker waits for it, in bytes; 0 before
@@ -42,10 +50,12 @@ type delivery struct {
 }
 
 func newDelivery(claim Claim) *delivery {
-	return &delivery{
+	d := &delivery{
 		claim: claim, start: time.Now(),
 		survived: make(chan struct{}), free: make(chan struct{}), beats: make(chan struct{}, 1),
 	}
+	d.forget()
+	return d
 }
 
 // beat tells that a step was made: waiting for servers is progress.
@@ -60,27 +70,18 @@ func (d *delivery) beat() {
 // waits is true while rows of the claim have no answer.
 func (d *delivery) waits() bool { return slices.Contains(d.known, errNoAnswer) }
 
-// forget lets go of the payloads of rows whose answers were dealt with, and gives what the
-// others take, in bytes.
-func (d *delivery) forget() (left int64) {
-	left = leastFollowed
+// forget lets go of the payloads of rows whose answers were dealt with, and notes what the
+// others take.
+func (d *delivery) forget() {
+	weight := int64(leastFollowed)
 	for i := range d.claim.Rows {
 		if row := &d.claim.Rows[i]; d.known == nil || d.known[i] == errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
-			left += row.Bytes
+			weight += row.Bytes + rowWeight
 		} else {
 			row.Payload = nil
 		}
 	}
-	return left
-}
-
-// size is what all of its rows take, in bytes.
-func (d *delivery) size() int64 {
-	size := int64(leastFollowed)
-	for i := range d.claim.Rows {
-		size += d.claim.Rows[i].Bytes
-	}
-	return size
+	d.weight.Store(weight)
 }
 
 // gotThrough is true if an event was delivered.
@@ -115,10 +116,13 @@ func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
 		case <-d.beats:
 			beat()
 		case <-time.After(longStep):
-			if r.release(d, d.size()) {
+			if r.release(d) {
 				r.scheduler.hold(d.claim.Scope)
 				r.background.Go(func() {
-					<-ended
+					select {
+					case <-ended:
+					case <-d.beats:
+					}
 					r.scheduler.letGo(d.claim.Scope)
 				})
 			}
@@ -135,6 +139,7 @@ func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) 
 		defer close(done)
 		defer r.flights.Delete(d)
 		d.left = r.follow(ctx, d, done)
+		d.insisting.Wait()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		r.followed.Add(-d.followed)
@@ -145,8 +150,9 @@ func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) 
 // release has no worker wait for a delivery any longer: its topic is silent, or the database
 // does not take what is to be written of its rows, and neither is to keep others from being
 // served. Unless one of its rows may end the process, or too much is followed so already.
-// size is what it takes then, in bytes. It is true if a worker that waited needn't any more.
-func (r *Relay) release(d *delivery, size int64) bool {
+// It is true if a worker that waited needn't any more.
+func (r *Relay) release(d *delivery) bool {
+	size := d.weight.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.followed > 0 {
@@ -195,7 +201,7 @@ func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) 
 		if !d.gotThrough() && !d.leftBehind() { // what such rows do says nothing of others
 			r.scheduler.hush(d.claim.Scope, d.start, d.start.Add(r.cfg.DeliveryTimeout+2*settleEvery))
 		}
-		r.release(d, d.forget())
+		r.release(d)
 		r.collect(ctx, d, d.start.Add(r.cfg.DeliveryTimeout+settleEvery))
 	}
 	r.published(d)
@@ -262,33 +268,53 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 }
 
 // settleNew settles the rows that were answered since it was called last. Rows that go to the
-// dead-letter topic come last, and no worker waits for that.
+// dead-letter topic come last, and no worker waits for that. What can't be written is tried again
+// while further answers are dealt with.
 func (r *Relay) settleNew(ctx context.Context, d *delivery) {
-	now := r.heard(d)
+	now, heard := r.hear(d)
+	if d.known != nil && heard == d.heard {
+		return
+	}
 	verdicts, faulty := r.policy.verdicts(d.claim.Rows, now, d.known), []Verdict(nil)
+	var letters []envelope.DeadLetter
 	if r.cfg.DeadLetters != nil {
 		verdicts, faulty = splitFaulty(verdicts)
+		letters = r.letters(d.claim, faulty)
 	}
-	r.settle(ctx, d, verdicts)
-	d.known = now
+	d.known, d.heard = now, heard
+	d.forget()
+	r.settleAll(ctx, d, verdicts)
 	if len(faulty) > 0 {
-		letters := r.letters(d.claim, faulty)
-		r.release(d, d.forget())
-		r.settle(ctx, d, r.bury(ctx, letters, faulty))
+		r.release(d)
+		r.settleAll(ctx, d, r.bury(ctx, letters, faulty))
 	}
 }
 
-// heard is the answers so far. An event among the new ones that got through, early or late,
+// settleAll settles verdicts, and has what can't be written tried again in the background.
+func (r *Relay) settleAll(ctx context.Context, d *delivery, verdicts []Verdict) {
+	if unwritten, why := r.settle(ctx, d, verdicts); len(unwritten) > 0 {
+		r.release(d)
+		expires := d.claim.Expires
+		d.insisting.Go(func() { r.insist(ctx, d, unwritten, why, expires) })
+	}
+}
+
+// hear gives the answers so far, and how many there are. An event among the new ones that got through, early or late,
 // shows that others can.
-func (r *Relay) heard(d *delivery) []error {
-	now := d.answers.snapshot()
+func (r *Relay) hear(d *delivery) (now []error, heard int) {
+	now = d.answers.snapshot()
 	for i, err := range now {
 		if ClassOf(err) == Delivered && (d.known == nil || isUnknown(d.known[i])) {
 			r.scheduler.delivered(d.claim.Scope, true, d.start, r.policy.jitter)
 			break
 		}
 	}
-	return now
+	for _, err := range now {
+		if err != errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
+			heard++
+		}
+	}
+	return now, heard
 }
 
 // markLate waits for what is still open after the lease and marks what turns out to
@@ -300,14 +326,16 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 		case <-d.answers.news:
 		}
 		all = r.wait(ctx, d.answers, settleEvery) // others may follow
-		now := r.heard(d)
+		now, _ := r.hear(d)
 		var late []Verdict
 		for i := range d.claim.Rows {
 			if ClassOf(d.known[i]) == Unknown && ClassOf(now[i]) == Delivered {
 				late = append(late, Verdict{Row: &d.claim.Rows[i], Exported: true})
 			}
 		}
-		r.settle(ctx, d, late)
 		d.known = now
+		if unwritten, why := r.settle(ctx, d, late); len(unwritten) > 0 {
+			r.insist(ctx, d, unwritten, why, d.claim.Expires)
+		}
 	}
 }

@@ -50,8 +50,8 @@ const (
 	// In these moments after a pause others have the turn to probe, not the scope whose
 	// events did not get through.
 	othersFirst = 10 * time.Millisecond
-	// What finds that many topics being probed, its own one silent, or its scope held, waits so
-	// long.
+	// What finds that many topics being probed, its own one silent, its scope held, or another whose
+	// claims fail being claimed of, waits so long.
 	shortWait = 100 * time.Millisecond
 )
 
@@ -69,6 +69,9 @@ type topic struct {
 // closed is for how long nothing may be claimed of a scope. The caller holds mu.
 func (s *scheduler) closed(turn *turn) time.Duration {
 	if s.held[turn.scope] > 0 {
+		return shortWait
+	}
+	if turn.fails > 0 && s.sick != nil {
 		return shortWait
 	}
 	t := turn.topic

@@ -66,6 +66,7 @@ type Request struct {
 	Token     string        // at most 255 characters, new for every claim; 6 less if Abandoned
 	Lease     time.Duration // on the database's clock
 	Rows      int           // most rows, 1 or more
+	Limit     time.Duration // of what the server may take for it; 0 for as long as the store allows
 	Bytes     int64         // most bytes of payload text; one row always fits
 
 	// Exact asks only for rows that nobody has claimed: in exactly-once mode the ledger alone says
@@ -102,7 +103,8 @@ type Store interface {
 	// short transaction that is durable before it returns. It never waits for locks of
 	// others, and its cost is bounded whatever rows lie in the scope: it may take none
 	// and say that there are more. After an error the rows are either free or come back
-	// when the lease ends. The rows belong to the caller.
+	// when the lease ends; it has class [RowFault] if the database answered and refused, or took
+	// too long. The rows belong to the caller.
 	Claim(ctx context.Context, req Request) (Claim, error)
 
 	// Due looks at several scopes, one after the other in one round trip, and says for each,

@@ -132,6 +132,7 @@ type Relay struct {
 	started    time.Time      // when Run was called
 	background sync.WaitGroup // sends, and waits for late answers
 	flights    sync.Map       // the deliveries under way
+	insisting  chan struct{}  // holds the places of the calls that try a settlement again
 	followed   atomic.Int64   // bytes of the claims that are followed in the background
 
 	identityMu sync.Mutex
@@ -155,6 +156,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	r := &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
+		insisting: make(chan struct{}, insistAtOnce),
 		strangers: strangers{scopes: map[envelope.Scope]bool{}},
 	}
 	r.scheduler = newScheduler(cfg.PollInterval, topicOf(sink), func() float64 { return float64(r.followed.Load()) / float64(r.mostFollowed()) })

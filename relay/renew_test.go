@@ -134,7 +134,7 @@ func TestUnansweredClaimsAreBounded(t *testing.T) {
 		f.sink.Handle = func(ctx context.Context, _ *relaytest.Send) { <-ctx.Done() }
 		stop := f.start(scopes...)
 		time.Sleep(58 * time.Second)
-		if n, most := f.sink.Sends(), 2*4+2; n != most {
+		if n, most := f.sink.Sends(), 2*4+1; n != most { // each takes a little more than an empty claim
 			t.Errorf("%d events wait for an answer, want %d", n, most)
 		}
 		stop()

@@ -111,10 +111,14 @@ func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, erro
 	}
 	req.Scope = t.scope
 	req.Rows, req.Bytes = r.scheduler.limits(t, r.cfg.BatchRows, r.cfg.BatchBytes)
+	if req.Rows > 1 {
+		req.Limit = quickClaim
+	}
+	start := time.Now()
 	claim, err := r.makeClaim(ctx, req)
 	if err != nil {
 		r.failed(t.scope, fmt.Errorf("claim: %w", err))
-		r.scheduler.failed(t, req.Rows)
+		r.scheduler.failed(t, req.Rows, time.Since(start))
 		return Claim{}, err
 	}
 	r.database.worked()

@@ -24,9 +24,17 @@ const (
 
 	notReadyWait = time.Second // between two questions whether the sink can take a scope's events
 
-	// Claims that failed are followed by smaller ones, and those by larger ones again up
-	// to this many rows; then as many as usual are asked for.
+	// Claims that failed are followed by ones that are so many times smaller, and those by larger
+	// ones again up to this many rows; then as many as usual are asked for.
+	smaller    = 30
 	mostProbed = 500
+
+	// A scope of which claims fail is claimed of after growing waits, and so many times the time
+	// that the last one took; one such scope at a time, so that others have the other workers.
+	longestClaimWait = 5 * time.Second
+	sickWaits        = 5
+	// quickClaim is what a claim may take, unless it is of so few rows as there can be.
+	quickClaim = 3 * time.Second
 
 	// Scopes of which nothing could be claimed are looked at together, if there are so
 	// many of them: so few cost as much to look at as to claim from. If their topic is in
@@ -61,6 +69,7 @@ type scheduler struct {
 	probes  int                     // how many of them workers are probing
 	silent  int                     // how many are silent
 	looks   int                     // how many scopes are looked at together at most
+	sick    *turn                   // is claimed of although its last claims failed
 	queue   turnQueue               // to be claimed of
 	idle    turnQueue               // to be looked at
 	seq     uint64
@@ -82,6 +91,7 @@ type turn struct {
 
 	topic *topic
 	most  int // rows of the next claim, 0 for as many as usual; see failed
+	fails int // claims in a row that failed
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -169,6 +179,9 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 			s.enqueue(first, now.Add(min(wait, notReadyWait)))
 			continue
 		}
+		if first.fails > 0 {
+			s.sick = first
+		}
 		return work{turns: []*turn{first}}, 0, nil
 	}
 }
@@ -181,7 +194,7 @@ func (s *scheduler) also() *turn {
 	for s.queue.Len() > 0 && s.queue[0].removed {
 		heap.Pop(&s.queue)
 	}
-	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.closed(s.queue[0]) > 0 {
+	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.queue[0].fails > 0 || s.closed(s.queue[0]) > 0 {
 		return nil
 	}
 	return heap.Pop(&s.queue).(*turn)
@@ -275,16 +288,18 @@ func (s *scheduler) unseen(turns []*turn) {
 	}
 }
 
-// failed gives a turn back after a claim that failed when it asked for so many rows. The
-// next one asks for fewer: what a database can't do in time for a thousand rows it may
-// do for one, and a row that takes very long is found so and dealt with.
-func (s *scheduler) failed(t *turn, rows int) {
+// failed gives a turn back after a claim that failed when it asked for so many rows, and took
+// so long. The next one asks for fewer: what a database can't do in time for a thousand rows it
+// may do for one, and a row that takes very long is found so and dealt with.
+func (s *scheduler) failed(t *turn, rows int, took time.Duration) {
 	s.mu.Lock()
-	t.most = max(1, rows/10)
+	t.most = max(1, rows/smaller)
 	t.idle = false
+	t.fails++
+	wait := max(growing(firstDatabaseWait, longestClaimWait, t.fails), sickWaits*took)
 	s.probed(t)
 	s.mu.Unlock()
-	s.put(t, firstDatabaseWait)
+	s.put(t, wait)
 }
 
 // wake changes when a turn that waits in the queue is due. The caller holds mu.
@@ -303,6 +318,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 	if t.most *= 2; t.most > mostProbed {
 		t.most = 0
 	}
+	t.fails = 0
 	if len(c.Rows) == 0 {
 		s.probed(t)
 	}
@@ -340,6 +356,9 @@ func (s *scheduler) letGo(scope envelope.Scope) {
 func (s *scheduler) put(t *turn, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sick == t {
+		s.sick = nil
+	}
 	if !t.removed {
 		s.enqueue(t, time.Now().Add(wait))
 	}

@@ -39,7 +39,11 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 		}
 	}
 	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: look.began.Add(req.Lease)}
-	err = s.inScope(ctx, req.Scope, func(b *pgx.Batch) {
+	limit := s.timings.server
+	if req.Limit > 0 {
+		limit = min(limit, req.Limit)
+	}
+	err = s.inScopeWithin(ctx, limit, req.Scope, func(b *pgx.Batch) {
 		arguments := []any{req.Scope.Stored(), req.Namespace, req.Token, seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes}
 		if req.Abandoned {
 			arguments = append(arguments, marksBelow(req))
@@ -48,6 +52,9 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	})
 	if err != nil {
 		s.lookAgain()
+		if refused(err) {
+			err = relay.RowFault.Wrap(err)
+		}
 		return relay.Claim{}, fmt.Errorf("claim of %s: %w", req.Scope, err)
 	}
 	// The statement promises this; what the update returns comes in no promised order.

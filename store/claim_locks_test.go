@@ -88,7 +88,7 @@ func (f *fixture) frame(t testing.TB, scope envelope.Scope) pgx.Tx {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), f.Frame(), scope.Stored(), "9000"); err != nil {
+	if _, err := tx.Exec(t.Context(), f.Frame(), scope.Stored(), "9000", "9000"); err != nil {
 		t.Fatal(err)
 	}
 	return tx

@@ -10,7 +10,7 @@ import (
 // OpenWith is Open with time-outs of calls, and of their statements on the server, as
 // given, that looks for the supporting index before each claim.
 func OpenWith(cfg Config, call, server time.Duration) (*Store, error) {
-	return open(cfg, timings{call: call, server: server})
+	return open(cfg, timings{call: call, server: server, lock: server})
 }
 
 // Indexed is whether the next claim will use the supporting index.

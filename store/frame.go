@@ -23,6 +23,11 @@ var errRolledBack = errors.New("the database rolled the transaction back instead
 // adds them; their callbacks run as the answers are read. Read committed is asked for
 // by name, because SKIP LOCKED fails above it and a role may default to more.
 func (s *Store) inScope(ctx context.Context, scope envelope.Scope, queue func(*pgx.Batch)) error {
+	return s.inScopeWithin(ctx, s.timings.server, scope, queue)
+}
+
+// inScopeWithin is inScope with another time limit for each statement.
+func (s *Store) inScopeWithin(ctx context.Context, limit time.Duration, scope envelope.Scope, queue func(*pgx.Batch)) error {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
@@ -33,7 +38,7 @@ func (s *Store) inScope(ctx context.Context, scope envelope.Scope, queue func(*p
 
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
-	b.Queue(s.sql.frame, scope.Stored(), milliseconds(s.timings.server))
+	b.Queue(s.sql.frame, scope.Stored(), milliseconds(limit), milliseconds(s.timings.lock))
 	queue(b)
 	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {

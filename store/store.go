@@ -19,17 +19,19 @@ const (
 	// limit comes first, so that a slow statement ends there and the connection is kept.
 	callTimeout   = 10 * time.Second
 	serverTimeout = 9 * time.Second
+	// lockTimeout bounds each wait for a lock: a connection that waits is one that others need.
+	lockTimeout   = 2 * time.Second
 	rollbackLimit = 2 * time.Second
 )
 
 // timings are a store's limits and periods. Tests shorten them.
 type timings struct {
-	call, server time.Duration // see callTimeout and serverTimeout
-	indexLook    time.Duration
+	call, server, lock time.Duration // see callTimeout, serverTimeout and lockTimeout
+	indexLook          time.Duration
 }
 
 func defaultTimings() timings {
-	return timings{call: callTimeout, server: serverTimeout, indexLook: indexLook}
+	return timings{call: callTimeout, server: serverTimeout, lock: lockTimeout, indexLook: indexLook}
 }
 
 // Config is how a store reaches its database.

@@ -23,7 +23,7 @@ func openStore(s *settings.Settings) (*store.Store, error) {
 		Schema:        s.Database.Schema,
 		Pooled:        s.Database.Pooled,
 		Durable:       s.Delivery == settings.ExactlyOnce,
-		Connections:   s.Workers + 5, // workers, one for abandoned rows, background reads, and room for a late mark
+		Connections:   2*s.Workers + 5, // workers, what they have left in the background, one for abandoned rows, and background reads
 	})
 }
 

@@ -117,8 +117,7 @@ with due as materialized (
 {{- end}}
 ), locked as materialized (
   -- Judged by its newest version. The guard is a case for the reason told in mark.sql.
-  select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, octet_length(o.payload::text) as bytes,
-         ready.turn, ready.place, ready.joined, ready.reached
+  select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
   from ready
   join {{.Schema}}.aksara_operation_outbox o on o.id = ready.id
   where {{if .Abandoned}}ready.joined and ready.marks = (select first.marks from first){{else}}(ready.joined and not ready.stale or ready.reached is not null){{end}}
@@ -132,9 +131,14 @@ with due as materialized (
   order by ready.turn, o.id
   limit {{if .Abandoned}}(select case first.marks when 0 then {{.Rows}} when 1 then least({{.Rows}}, 10) else 1 end from first){{else}}{{.Rows}}{{end}}
   for update of o skip locked
+), sized as materialized (
+  -- Not before the limit: a payload may unfold to a thousand times what it takes in the table.
+  select locked.id, locked.operation_id, locked.next_attempt_at, locked.claimed_by, octet_length(locked.payload::text) as bytes,
+         locked.turn, locked.place, locked.joined, locked.reached
+  from locked
 ), measured as (
   select locked.*, sum(locked.bytes) over walked <= $8 or row_number() over walked = 1 as fits
-  from locked
+  from sized locked
   window walked as (order by locked.turn, locked.id rows unbounded preceding)
 ), judged as materialized (
   -- An unbroken run from the operation's first row on is claimed. What stands behind a

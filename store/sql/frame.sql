@@ -2,9 +2,10 @@
 -- guards against plans that read a whole scope. All settings end with the transaction,
 -- so nothing leaks through a connection pool.
 --
--- $1 scope  $2 statement time-out in milliseconds
+-- $1 scope  $2 statement time-out in milliseconds  $3 that for each lock
 select set_config('aksara.current_tenant_id', $1, true),
        set_config('statement_timeout', $2, true),
+       set_config('lock_timeout', $3, true),
        {{- if .Durable}}
        set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
                                              else current_setting('synchronous_commit') end, true),

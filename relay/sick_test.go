@@ -1,0 +1,177 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+	"outboxrelay/relay/relaytest"
+)
+
+// slowest writes an event of a scope every second, and tells how long the slowest took to be delivered.
+func (f *fixture) slowest(scope envelope.Scope, events int) (most time.Duration) {
+	f.Helper()
+	for range events {
+		id, began := f.operation(scope, 1), time.Now()
+		f.await("an event of "+scope.String(), func() bool { return len(f.versions(id)) > 0 })
+		most = max(most, time.Since(began))
+		time.Sleep(time.Second)
+	}
+	return most
+}
+
+// stays lasts until a time is over, or ctx has ended.
+func stays(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// TestSlowClaimsHoldUpTheirTenantsOnly: the database does not make the claims of some tenants in time, whatever their number.
+// Another tenant's events wait for no longer than one such claim takes.
+func TestSlowClaimsHoldUpTheirTenantsOnly(t *testing.T) {
+	for _, c := range []struct{ workers, bad int }{{1, 1}, {2, 2}, {4, 4}, {4, 8}, {4, 20}} {
+		t.Run(fmt.Sprintf("%d workers, %d tenants", c.workers, c.bad), func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				f.config.Workers = c.workers
+				f.make()
+				scopes := f.scopes(c.bad + 1)
+				good := scopes[c.bad]
+				f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+					if call.IsClaim() && call.Scope != good && !done {
+						stays(ctx, 3*time.Second)
+						return relay.RowFault.Wrap(errors.New("canceling statement due to statement timeout"))
+					}
+					return nil
+				})
+				for _, scope := range scopes[:c.bad] {
+					f.operation(scope, 10)
+				}
+				stop := f.start(scopes...)
+				time.Sleep(30 * time.Second)
+				if most := f.slowest(good, 60); most > 3500*time.Millisecond {
+					t.Errorf("an event took %s", most)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// TestManyTenantsWhoseMarksFail: what is delivered of very many tenants can't be marked, and each has more than may be kept in
+// memory. Another tenant of the same topic goes on.
+func TestManyTenantsWhoseMarksFail(t *testing.T) {
+	refused := relay.RowFault.Wrap(errors.New("refused"))
+	for name, c := range map[string]struct {
+		err  error
+		slow time.Duration
+	}{
+		"refused": {refused, 0}, "refused slowly": {refused, 2 * time.Second},
+		"failing": {errors.New("disk full"), 0}, "failing slowly": {errors.New("no answer"), 9 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				const bad = 25
+				scopes := f.scopes(bad + 1)
+				good := scopes[bad]
+				f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+					if len(call.Verdicts) > 0 && call.Scope != good && !done {
+						stays(ctx, c.slow)
+						return c.err
+					}
+					return nil
+				})
+				for _, scope := range scopes[:bad] {
+					for range 80 {
+						f.operation(scope, 1)
+					}
+				}
+				f.config.BatchRows, f.config.BatchBytes = 100, 64<<10
+				f.store.Edit(func(r *relaytest.Stored) {
+					r.Payload = append(r.Payload[:len(r.Payload)-1:len(r.Payload)-1], fmt.Sprintf(`, "more": %q}`, strings.Repeat("x", 1<<10))...)
+				})
+				f.makeFor(oneTopic{f.sink})
+				stop := f.start(scopes...)
+				time.Sleep(30 * time.Second)
+				if most := f.slowest(good, 20); most > 5*time.Second {
+					t.Errorf("an event took %s", most)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// TestRefusedRowBesideLateAnswers: the mark of one row is refused. Those whose events are answered later are marked all the same,
+// and soon.
+func TestRefusedRowBesideLateAnswers(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		const refused = 7
+		acme := f.scope("acme")
+		for range 50 {
+			f.operation(acme, 1)
+		}
+		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
+			if slices.ContainsFunc(call.Verdicts, func(v relay.Verdict) bool { return v.Row.ID == refused }) {
+				return relay.RowFault.Wrap(errors.New("row 7 is under audit"))
+			}
+			return nil
+		})
+		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
+			for i := range s.Events {
+				if i == len(s.Events)/2 {
+					time.Sleep(1500 * time.Millisecond)
+				}
+				s.Answer(i, nil)
+			}
+		}
+		stop := f.start(acme)
+		time.Sleep(5 * time.Second)
+		for _, r := range f.store.Rows(acme) {
+			if !r.Exported && r.ID != refused {
+				t.Errorf("not marked: %v", r)
+			}
+		}
+		stop()
+	})
+}
+
+// TestLockedRowHoldsUpItself: somebody holds a lock on one row of a full claim. The others are marked before their lease ends, and
+// later events of the tenant sent.
+func TestLockedRowHoldsUpItself(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		const locked = 700
+		acme := f.scope("acme")
+		for range 1000 {
+			f.operation(acme, 1)
+		}
+		f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+			if !done && slices.ContainsFunc(call.Verdicts, func(v relay.Verdict) bool { return v.Row.ID == locked }) {
+				stays(ctx, 2*time.Second)
+				return relay.RowFault.Wrap(errors.New("canceling statement due to lock timeout"))
+			}
+			return nil
+		})
+		stop := f.start(acme)
+		time.Sleep(time.Second)
+		later, began := f.operation(acme, 1), time.Now()
+		f.await("a later event", func() bool { return len(f.versions(later)) > 0 })
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("a later event took %s", took)
+		}
+		f.await("all others are marked", func() bool {
+			return !slices.ContainsFunc(f.store.Rows(acme), func(r relaytest.Stored) bool { return !r.Exported && r.ID != locked })
+		})
+		if took := time.Since(began); took > relay.DefaultLease/2 {
+			t.Errorf("the others were marked after %s", took)
+		}
+		stop()
+	})
+}
