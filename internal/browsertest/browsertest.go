@@ -20,6 +20,9 @@ import (
 // patience is how long a test waits for what it wants to see.
 const patience = time.Minute
 
+// goodbye is how long a browser may take to end by itself.
+const goodbye = 10 * time.Second
+
 // Tab is a page in a browser of its own. The test fails if the browser complains of
 // anything on its console, such as an exception or a file that the policy forbids.
 type Tab struct {
@@ -47,6 +50,9 @@ func Open(t testing.TB, width, height int64) *Tab {
 	ctx, closeTab := chromedp.NewContext(allocated, chromedp.WithListener(tab.listen))
 	tab.ctx = ctx
 	t.Cleanup(func() {
+		orderly, cancel := context.WithTimeout(ctx, goodbye)
+		defer cancel()
+		_ = chromedp.Cancel(orderly) // so that the browser takes its files away; else it is killed
 		closeTab()
 		end()
 		for _, complaint := range tab.Complaints() {

@@ -122,6 +122,9 @@ func (b *Board) Healthy(h Health) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.live = h.Live
+	if h.Database != nil {
+		b.pace.waits(time.Now(), -1) // until it can be counted again
+	}
 	for i, err := range []error{h.Database, h.Broker} {
 		if (err == nil) != (b.servers[i].err == nil) {
 			b.servers[i].since = time.Now()

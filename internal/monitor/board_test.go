@@ -231,6 +231,11 @@ func TestPace(t *testing.T) {
 		if p := pace(); p.Rate != 0 || p.Counts[5] != 0 || p.Medians[5] != nil || *p.Waiting[5] != 0 || p.Median == nil {
 			t.Errorf("10 s later: %+v", p)
 		}
+		b.Healthy(monitor.Health{Database: errors.New("away")})
+		time.Sleep(5 * time.Second)
+		if p := pace(); p.Waiting[6] != nil {
+			t.Errorf("%d events wait, says a relay without a database", *p.Waiting[6])
+		}
 		time.Sleep(time.Hour)
 		if p := pace(); len(p.Counts) != p.Steps || slices.Max(p.Counts) != 0 || p.Median != nil || p.Delivered != 200 {
 			t.Errorf("an hour later: %+v", p)

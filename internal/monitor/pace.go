@@ -65,6 +65,7 @@ func (p *pace) settled(now time.Time, verdicts []relay.Verdict, results []relay.
 	}
 }
 
+// waits takes how many events wait; -1 if that isn't known.
 func (p *pace) waits(now time.Time, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
