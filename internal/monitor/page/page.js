@@ -35,7 +35,7 @@ const height = 80;
 // top is the round number that a chart ends at.
 function top(max) {
 	const power = 10 ** Math.floor(Math.log10(max));
-	return [1, 2, 5, 10].find((n) => n * power >= max) * power;
+	return ([1, 2, 5].find((n) => n * power >= max) || 10) * power;
 }
 
 // topDuration is the same for a lag, round in its own unit.
