@@ -25,7 +25,7 @@ bin-demo:
 # Servers are started once and shared by all packages; those that RELAY_TEST_POSTGRES,
 # RELAY_TEST_KAFKA and RELAY_TEST_KAFKA_SECURE name are used instead.
 .PHONY: test
-test: tools ## all tests: unit, race, real PostgreSQL, real Kafka, real Aksara
+test: tools ## all tests: unit, race, real PostgreSQL, real Kafka, real Aksara, a real browser
 	$(GO) run ./internal/testservers -postgres -kafka -secure -- \
 		$(GO) test -race -shuffle=on -timeout 20m ./...
 
@@ -68,9 +68,10 @@ release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
 tools:
 	@missing=; \
 	for tool in gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
 	command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || missing="$$missing pgbouncer"; \
 	if [ -n "$$missing" ]; then \
 		echo "The tests need$$missing, which can't be found." >&2; \
-		echo "On Debian: apt-get install gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer" >&2; \
+		echo "On Debian: apt-get install gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer chromium" >&2; \
 		exit 1; \
 	fi

@@ -25,7 +25,7 @@ func TestHealthyAsksTheRelay(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(monitor.Handler(monitor.NewMetrics("v", "go", 1),
+			server := httptest.NewServer(monitor.Handler(monitor.NewMetrics("v", "go", 1), nil,
 				func() error { return test.live }, func() error { return errors.New("no broker") }))
 			t.Cleanup(server.Close)
 			_, port, _ := net.SplitHostPort(server.Listener.Addr().String())

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
+	"outboxrelay/envelope"
 	"outboxrelay/internal/monitor"
+	"outboxrelay/store"
 )
 
 const (
@@ -18,6 +21,9 @@ const (
 	measureAtOnce = 1000
 	// measurePause spreads the queries of many scopes.
 	measurePause = 10 * time.Millisecond
+	// Parked events that the page tells of.
+	parkedOfScope = 10
+	parkedOfAll   = 100
 )
 
 // measure keeps the gauges fresh until ctx ends. Those of very many scopes take their time, which those of the servers don't wait
@@ -48,39 +54,63 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 }
 
 func (p *process) measureHealth() {
-	p.metrics.Database(p.schemaError() == nil && p.relay.Health().Database == nil)
-	_, err := p.sink.Health()
 	p.metrics.Slots(p.relay.Health().Slots)
-	p.metrics.BrokerPaused(err != nil || p.anyScopeReady() != nil)
+	database, broker := p.databaseError(), p.brokerError()
+	p.metrics.Database(database == nil)
+	p.metrics.BrokerPaused(broker != nil)
+	p.board.Healthy(monitor.Health{Live: p.live(), Database: database, Broker: broker})
 }
 
 func (p *process) measureBacklog(ctx context.Context) {
-	var sum monitor.Backlog
-	for scopes := range slices.Chunk(p.currentScopes(), measureAtOnce) {
+	scopes := p.currentScopes()
+	p.board.Scopes(scopes)
+	var parked []monitor.Parked
+	for scopes := range slices.Chunk(scopes, measureAtOnce) {
 		waiting, err := p.store.Waiting(ctx, scopes)
 		if err != nil {
 			return // the relay's own calls tell of a database that fails
 		}
 		for i, scope := range scopes {
 			if !waiting[i] {
+				p.board.Counted(scope, monitor.Counts{}, nil)
 				continue
 			}
 			st, err := p.store.Status(ctx, p.settings.Namespace, scope)
 			if err != nil {
 				return
 			}
-			sum.Pending += st.Due + st.InFlight + st.Delayed
-			sum.Parked += st.Parked
-			sum.OldestDue = max(sum.OldestDue, st.OldestDue)
+			p.board.Counted(scope, counts(st), cmp.Or(p.sink.Ready(scope), p.relay.Stalled(scope)))
 			if !sleep(ctx, measurePause) {
 				return
+			}
+			if most := min(parkedOfScope, parkedOfAll-len(parked)); st.Parked > 0 && most > 0 && p.settings.HTTPDetails {
+				events, err := p.store.Reasons(ctx, p.settings.Namespace, scope, most)
+				if err != nil || !sleep(ctx, measurePause) {
+					return
+				}
+				parked = appendParked(parked, scope, events)
 			}
 		}
 		if !sleep(ctx, measurePause) {
 			return
 		}
 	}
-	p.metrics.Backlog(sum)
+	sum := p.board.Round(parked)
+	p.metrics.Backlog(monitor.Backlog{Pending: sum.Waiting(), Parked: sum.Parked, OldestDue: seconds(sum.OldestDue)})
+}
+
+// appendParked adds a scope's parked events to those that the page shows.
+func appendParked(parked []monitor.Parked, scope envelope.Scope, events []*store.Event) []monitor.Parked {
+	tenant := monitor.NewScopeStatus(scope, monitor.Counts{}).Tenant
+	for _, e := range events {
+		p := monitor.Parked{Tenant: tenant, ID: e.ID, Operation: e.OperationID.String(), Attempts: e.Attempts, Reason: e.Error}
+		if hasYear(e.CreatedAt) {
+			at := e.CreatedAt.UTC()
+			p.Created = &at
+		}
+		parked = append(parked, p)
+	}
+	return parked
 }
 
 // sleep is false if ctx ends first.

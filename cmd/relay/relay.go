@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"sync"
@@ -48,14 +49,29 @@ func (a *app) relay(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sink.Close()
-	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
-	r, err := relay.New(relayConfig(s, sink, db), db, sink, observers{diary, metrics})
+	p, err := newProcess(s, log, diary, db, sink)
 	if err != nil {
 		return err
 	}
-	r.SetScopes(s.Scopes)
-	p := &process{settings: s, log: log, diary: diary, store: db, sink: sink, relay: r, metrics: metrics, scopes: s.Scopes}
 	return p.run(ctx)
+}
+
+// newProcess makes a relay between a store and a sink.
+func newProcess(s *settings.Settings, log zerolog.Logger, diary *diary, db *store.Store, sink *kafkasink.Sink) (*process, error) {
+	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
+	board := monitor.NewBoard(monitor.About{
+		Namespace: s.Namespace, Version: release, Worker: s.WorkerID, Delivery: string(s.Delivery), CountCap: store.CountCap,
+		Details: s.HTTPDetails,
+	})
+	board.Scopes(s.Scopes)
+	r, err := relay.New(relayConfig(s, sink, db), db, sink, observers{diary, metrics, board})
+	if err != nil {
+		return nil, err
+	}
+	r.SetScopes(s.Scopes)
+	return &process{
+		settings: s, log: log, diary: diary, store: db, sink: sink, relay: r, metrics: metrics, board: board, scopes: s.Scopes,
+	}, nil
 }
 
 // process is a relay that runs, with all that goes on beside it.
@@ -67,6 +83,7 @@ type process struct {
 	sink     *kafkasink.Sink
 	relay    *relay.Relay
 	metrics  *monitor.Metrics
+	board    *monitor.Board
 
 	mu     sync.Mutex
 	scopes []envelope.Scope
@@ -181,11 +198,15 @@ func (p *process) serve(ctx context.Context, others *sync.WaitGroup) error {
 	}
 	p.log.Info().Stringer("address", listener.Addr()).Msg("HTTP is served")
 	others.Go(func() {
-		if err := monitor.Serve(ctx, listener, monitor.Handler(p.metrics, p.live, p.ready)); err != nil {
+		if err := monitor.Serve(ctx, listener, p.handler()); err != nil {
 			p.log.Error().Err(err).Msg("HTTP is no longer served")
 		}
 	})
 	return nil
+}
+
+func (p *process) handler() http.Handler {
+	return monitor.Handler(p.metrics, p.board, p.live, p.ready)
 }
 
 // live is nil as long as the loop makes progress, whatever the servers do.
@@ -207,22 +228,31 @@ func (p *process) ready() error {
 }
 
 func (p *process) unready() (where string, err error) {
-	const database, broker = "the database does not do what is needed", "no event can be sent to Kafka"
-	if err := p.schemaError(); err != nil {
-		return database, fmt.Errorf("database: %w", err)
+	if err := p.databaseError(); err != nil {
+		return "the database does not do what is needed", err
 	}
-	if err := p.relay.Health().Database; err != nil {
-		return database, fmt.Errorf("database: %w", err)
+	return "no event can be sent to Kafka", p.brokerError()
+}
+
+// databaseError is why the database does not do what is needed, nil if it does.
+func (p *process) databaseError() error {
+	if err := cmp.Or(p.schemaError(), p.relay.Health().Database); err != nil {
+		return fmt.Errorf("database: %w", err)
 	}
+	return nil
+}
+
+// brokerError is why no event can be sent, nil if those of one scope can.
+func (p *process) brokerError() error {
 	if seen, err := p.sink.Health(); err != nil {
-		return broker, fmt.Errorf("broker: %w", err)
+		return fmt.Errorf("broker: %w", err)
 	} else if since := time.Since(seen); since > time.Minute {
-		return broker, fmt.Errorf("broker: no answer for %s", since.Round(time.Second))
+		return fmt.Errorf("broker: no answer for %s", since.Round(time.Second))
 	}
 	if err := p.relay.Health().Slots.Err; err != nil {
-		return broker, fmt.Errorf("slots: %w", err)
+		return fmt.Errorf("slots: %w", err)
 	}
-	return broker, p.anyScopeReady()
+	return p.anyScopeReady()
 }
 
 // anyScopeReady is nil if the events of at least one scope can be sent.

@@ -60,12 +60,15 @@ func (r *running) stop(t *testing.T) {
 }
 
 // ready is nil if the relay says that it is ready, else its reason.
-func (r *running) ready() error {
+func (r *running) ready() error { return r.well("/readyz") }
+
+// well is nil if the relay answers that all is well, else what it answers.
+func (r *running) well(path string) error {
 	address := r.log.value("HTTP is served", "address")
 	if address == "" {
 		return errors.New("HTTP isn't served yet")
 	}
-	response, err := http.Get("http://" + address + "/readyz")
+	response, err := http.Get("http://" + address + path)
 	if err != nil {
 		return err
 	}

@@ -7,20 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"outboxrelay/envelope"
+	"outboxrelay/internal/monitor"
 	"outboxrelay/store"
 )
-
-// scopeStatus is one scope in the answer of "relay status --json". Counts of
-// store.CountCap mean that many or more.
-type scopeStatus struct {
-	Tenant    *string `json:"tenant"` // null for the non-tenant scope
-	Due       int     `json:"due"`
-	InFlight  int     `json:"in_flight"`
-	Delayed   int     `json:"delayed"`
-	Parked    int     `json:"parked"`
-	OldestDue float64 `json:"oldest_due_seconds"`
-}
 
 // status counts the waiting events of each configured scope.
 func (a *app) status(ctx context.Context, args []string) error {
@@ -33,37 +22,35 @@ func (a *app) status(ctx context.Context, args []string) error {
 		return err
 	}
 	defer db.Close()
-	var all []scopeStatus
+	var all []monitor.ScopeStatus
 	for _, scope := range s.Scopes {
 		st, err := db.Status(ctx, s.Namespace, scope)
 		if err != nil {
 			return err
 		}
-		all = append(all, toScopeStatus(scope, st))
+		all = append(all, monitor.NewScopeStatus(scope, counts(st)))
 	}
 	if asJSON {
-		return json.NewEncoder(a.stdout).Encode(map[string]any{
-			"namespace": s.Namespace, "count_cap": store.CountCap, "scopes": all,
-		})
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		return json.NewEncoder(a.stdout).Encode(monitor.NewStatus(s.Namespace, store.CountCap, &now, all))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "SCOPE\tDUE\tIN FLIGHT\tDELAYED\tPARKED\tOLDEST DUE")
 	for i, st := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Scopes[i], count(st.Due), count(st.InFlight), count(st.Delayed),
-			count(st.Parked), time.Duration(st.OldestDue*float64(time.Second)).Round(time.Millisecond))
+			count(st.Parked), seconds(st.OldestDue).Round(time.Millisecond))
 	}
 	return w.Flush()
 }
 
-func toScopeStatus(scope envelope.Scope, st store.Status) scopeStatus {
-	out := scopeStatus{
+func counts(st store.Status) monitor.Counts {
+	return monitor.Counts{
 		Due: st.Due, InFlight: st.InFlight, Delayed: st.Delayed, Parked: st.Parked, OldestDue: st.OldestDue.Seconds(),
 	}
-	if id, ok := scope.Tenant(); ok {
-		out.Tenant = &id
-	}
-	return out
 }
+
+// seconds is a number of them as a duration.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // count is a number, or that it is the cap or more.
 func count(n int) string {

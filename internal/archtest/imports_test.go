@@ -57,7 +57,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		"verify":            {"envelope"},
 		"inbox":             {"envelope"},
 		"internal/settings": {"envelope"},
-		"internal/monitor":  {"relay"},
+		"internal/monitor":  {"envelope", "relay"},
 		"internal/sample":   {"envelope"},
 		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "verify", "internal/settings", "internal/monitor"},
 		// What a consumer outside of this module could import.
@@ -122,6 +122,7 @@ func TestTheProgramHoldsNoTestCode(t *testing.T) {
 		"github.com/stretchr/testify":                "assertions of testcontainers",
 		"github.com/fergusstrange/embedded-postgres": "the demo's database",
 		"github.com/cloudevents":                     "a second opinion for tests",
+		"github.com/chromedp":                        "drives a browser for tests",
 		"github.com/Shopify/toxiproxy":               "tests and the chaos program",
 		"go.uber.org/goleak":                         "tests",
 		"github.com/santhosh-tekuri/jsonschema":      "tests of the schemas",

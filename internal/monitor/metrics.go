@@ -1,5 +1,5 @@
-// Package monitor shows what a relay does: Prometheus metrics and the probes, over
-// HTTP. Everything is answered from memory.
+// Package monitor shows what a relay does, over HTTP: the probes, Prometheus metrics,
+// /status, and a page for people. Everything is answered from memory.
 //
 // The metrics: relay_events_total by outcome, relay_claim_duration_seconds,
 // relay_publish_duration_seconds, relay_settle_duration_seconds,

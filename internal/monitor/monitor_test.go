@@ -25,7 +25,7 @@ func get(t *testing.T, handler http.Handler, method, path string) (status int, h
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	var live, ready error
-	handler := monitor.Handler(monitor.NewMetrics("v", "go", 1),
+	handler := monitor.Handler(monitor.NewMetrics("v", "go", 1), monitor.NewBoard(monitor.About{}),
 		func() error { return live }, func() error { return ready })
 	for _, path := range []string{"/livez", "/readyz"} {
 		if status, _, body := get(t, handler, "GET", path); status != 200 || body != "ok\n" {
@@ -46,8 +46,8 @@ func TestProbes(t *testing.T) {
 	if status, _, _ := get(t, handler, "POST", "/livez"); status != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d, want 405", status)
 	}
-	if status, _, _ := get(t, handler, "GET", "/"); status != http.StatusNotFound {
-		t.Errorf("/: %d, want 404", status)
+	if status, _, _ := get(t, handler, "GET", "/nothing"); status != http.StatusNotFound {
+		t.Errorf("/nothing: %d, want 404", status)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestOutcomes(t *testing.T) {
 	m.Database(true)
 	m.BrokerPaused(true)
 	m.TenantsFile(false)
-	_, _, body := get(t, monitor.Handler(m, nil, nil), "GET", "/metrics")
+	_, _, body := get(t, monitor.Handler(m, nil, nil, nil), "GET", "/metrics")
 	for _, line := range []string{
 		`relay_events_total{outcome="exported"} 2`, `relay_events_total{outcome="parked"} 1`,
 		`relay_events_total{outcome="retried"} 1`, `relay_events_total{outcome="claim_lost"} 1`,
@@ -99,7 +99,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- monitor.Serve(ctx, listener, monitor.Handler(monitor.NewMetrics("v", "go", 1),
+		ended <- monitor.Serve(ctx, listener, monitor.Handler(monitor.NewMetrics("v", "go", 1), nil,
 			func() error { return nil }, func() error { return nil }))
 	}()
 	resp, err := http.Get("http://" + listener.Addr().String() + "/livez")

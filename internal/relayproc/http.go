@@ -9,10 +9,9 @@ import (
 
 var addressLine = regexp.MustCompile(`"address":"([^"]+)"`)
 
-// Get asks the relay's HTTP side.
-func (p *Process) Get(path string) (status int, body string) {
+// Address is where the relay serves HTTP.
+func (p *Process) Address() (address string) {
 	p.t.Helper()
-	var address string
 	Until(p.t, "the HTTP address in the log", func() error {
 		match := addressLine.FindStringSubmatch(p.Log.String())
 		if match == nil {
@@ -21,7 +20,13 @@ func (p *Process) Get(path string) (status int, body string) {
 		address = match[1]
 		return nil
 	})
-	resp, err := http.Get("http://" + address + path)
+	return address
+}
+
+// Get asks the relay's HTTP side.
+func (p *Process) Get(path string) (status int, body string) {
+	p.t.Helper()
+	resp, err := http.Get("http://" + p.Address() + path)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func processVariables() []Variable {
 		{Name: "RELAY_HTTP_ADDRESS", Default: ":8080", form: "host:port, or off",
 			Meaning: "Where to serve health, metrics and the status page; `off` turns it off."},
 		{Name: "RELAY_HTTP_DETAILS", Default: "false", kind: boolean,
-			Meaning: "Show tenant names and error texts over HTTP: `/readyz` then gives its reason in full, else in a few words."},
+			Meaning: "Show tenant names and error texts over HTTP, on the page, in `/status` and in `/readyz`; else totals, and reasons in a few words."},
 		{Name: "RELAY_LOG_LEVEL", Default: "info", kind: choice,
 			choices: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic", "disabled"},
 			Meaning: "The least level that is logged."},
