@@ -85,6 +85,7 @@ func commands() []command {
 		{"migrate", "[--standalone] [--grant-to ROLE] [--ledger] [--dry-run]", "add the relay's supporting objects to the database; the ledger's topic", (*app).migrate},
 		{"status", "[--json]", "count the waiting events of each scope", (*app).status},
 		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", (*app).parked},
+		{"ledger", ledgerArgs, "in exactly-once mode: look at claims, and settle those of which nobody knows what was committed", (*app).ledger},
 		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", (*app).verify},
 		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", (*app).tail},
 		{"healthy", "", "ask the relay that runs here whether it is alive, for a container's health check", (*app).healthy},
