@@ -60,6 +60,10 @@ image: ## build the image relay:VERSION for this machine, with Docker
 image-test: ## build and run the image and compose.yaml, on Docker or an engine of its own; takes minutes
 	cd deploy && $(GO) test -count=1 -timeout 30m -v ./imagetest
 
+.PHONY: alerts-test
+alerts-test: ## the alerts and the dashboard, on a running Prometheus; needs Debian's prometheus
+	cd deploy && $(GO) test -count=1 -v ./alertstest
+
 .PHONY: release
 release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
 	deploy/release.sh "$(VERSION)"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/monitor"
@@ -43,12 +44,15 @@ func (a *app) relay(ctx context.Context, args []string) error {
 	}
 	defer db.Close()
 	diary := newDiary(log)
-	sink, err := kafkasink.New(sinkConfig(s, diary.client))
+	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
+	metrics.Pool(db.Pool().Stat)
+	config := sinkConfig(s, diary.client)
+	config.Hooks = []kgo.Hook{metrics.Client()}
+	sink, err := kafkasink.New(config)
 	if err != nil {
 		return err
 	}
 	defer sink.Close()
-	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
 	r, err := relay.New(relayConfig(s, sink, db), db, sink, observers{diary, metrics})
 	if err != nil {
 		return err
