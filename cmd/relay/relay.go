@@ -102,6 +102,7 @@ func (p *process) run(ctx context.Context) error {
 		p.log.Info().Msg("relay stopped before it began")
 		return nil
 	}
+	others.Go(func() { every(beside, healthEvery, func() { p.explain(beside) }) })
 	err := p.relay.Run(ctx)
 	p.log.Info().Msg("relay stopped")
 	return err
