@@ -71,10 +71,10 @@ release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
 .PHONY: tools
 tools:
 	@missing=; \
-	for tool in gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	for tool in curl gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || missing="$$missing pgbouncer"; \
 	if [ -n "$$missing" ]; then \
 		echo "The tests need$$missing, which can't be found." >&2; \
-		echo "On Debian: apt-get install gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer" >&2; \
+		echo "On Debian: apt-get install curl gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer" >&2; \
 		exit 1; \
 	fi

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+const lacking = "the database lacks what the relay needs; it is looked at again"
+
 // explain finds out what the database lacks while it refuses statements that it took before: a right was revoked, or a table
 // changed. PostgreSQL's own words name the table, and seldom what to do.
 func (p *process) explain(ctx context.Context) {
@@ -20,7 +22,7 @@ func (p *process) explain(ctx context.Context) {
 	}
 	p.setSchema(now)
 	if now != nil && (was == nil || was.Error() != now.Error()) {
-		p.log.Error().Err(now).Msg("the database lacks what the relay needs; it is looked at again")
+		p.log.Error().Err(now).Msg(lacking)
 	}
 }
 

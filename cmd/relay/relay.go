@@ -159,11 +159,13 @@ func failure(findings []relay.Finding) error {
 	return errors.Join(all...)
 }
 
+const badTenantsFile = "the tenants' file is not taken over; the last good list stays"
+
 // tenants takes news of the tenants' file.
 func (p *process) tenants(ctx context.Context, scopes []envelope.Scope, err error) {
 	p.metrics.TenantsFile(err == nil)
 	if err != nil {
-		p.log.Error().Err(err).Msg("the tenants' file is not taken over; the last good list stays")
+		p.log.Error().Err(err).Msg(badTenantsFile)
 		return
 	}
 	p.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,6 +163,26 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 }
+
+// Each metric that a page names is one that a relay has.
+func TestPagesNameMetricsThatThereAre(t *testing.T) {
+	t.Parallel()
+	all := exposed(t)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		for _, metric := range regexp.MustCompile("`(relay_[a-z_]+)[`{]").FindAllStringSubmatch(string(read(t, page)), -1) {
+			if all[metric[1]] == nil && all[metric[1]+"_count"] == nil && !slices.Contains(others, metric[1]) {
+				t.Errorf("%s names %s, which no relay has", page, metric[1])
+			}
+		}
+	}
+}
+
+// others are names in pages that look like metrics: headers of dead letters, an index, a table.
+var others = []string{"relay_error", "relay_attempts", "relay_topic", "relay_truncated", "relay_outbox_operation", "relay_inbox"}
 
 // Each panel of the dashboard asks for what there is.
 func TestDashboard(t *testing.T) {
