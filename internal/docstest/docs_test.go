@@ -8,12 +8,37 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// From nothing to events, and all else that the page tells to do. In the end the events that were delivered are sent again.
+// From nothing to events, and all else that the page tells to do, so that the events are sent again in the end. Then the topic is
+// lost, and what the page says about that brings them back.
 func TestOperationsPage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.run("operations.md")
 	s.delivered(4)
+
+	if _, err := s.broker.Admin(t).DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	s.unready()
+	create, _, _ := strings.Cut(s.block("--create --topic"), "kafka-acls.sh")
+	s.shell(create)
+	if _, err := s.db.Exec(t.Context(), s.block("set exported_at = null")); err != nil {
+		t.Fatal(err)
+	}
+	s.delivered(2)
+	s.shell("relay verify")
+}
+
+// block is the sample of the page for operators that holds a text.
+func (s *scene) block(part string) string {
+	s.t.Helper()
+	for _, b := range s.blocks("operations.md") {
+		if strings.Contains(b.text, part) {
+			return b.text
+		}
+	}
+	s.t.Fatalf("the page has no sample with %q", part)
+	return ""
 }
 
 // With exactly the rights of the page a relay works, also where the supporting index is missing, and can do nothing else.

@@ -156,17 +156,25 @@ func (s *scene) startRelay() {
 			s.t.Logf("the relay's log:\n%s", &log)
 		}
 	})
-	relayproc.Until(s.t, "the relay to be ready", func() error {
-		response, err := http.Get("http://" + s.http + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		return nil
-	})
+	relayproc.Until(s.t, "the relay to be ready", func() error { return s.readyz(http.StatusOK) })
+}
+
+// unready waits until the relay is not.
+func (s *scene) unready() {
+	s.t.Helper()
+	relayproc.Until(s.t, "the relay to notice", func() error { return s.readyz(http.StatusServiceUnavailable) })
+}
+
+func (s *scene) readyz(want int) error {
+	response, err := http.Get("http://" + s.http + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != want {
+		return errors.New(response.Status)
+	}
+	return nil
 }
 
 // delivered waits until all rows are exported, and fails unless the topic then holds so many events.
