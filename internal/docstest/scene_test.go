@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(relayproc.Main(m)) }
 
 const topic = "aksara.operation.transitions"
 
-// scene is what a page finds: a database with an application's tables, in which the relay's role has to give its password; and a
+// scene is what a page finds: a database with an application's tables, in which roles have to give their passwords; and a
 // broker with TLS, logins and an authorizer, where user relay may do nothing yet.
 type scene struct {
 	t       *testing.T
@@ -63,7 +63,7 @@ ssl.truststore.location=%s
 	s.http = childproc.Loopback(ports[0])
 	s.commands()
 	// There is one broker, so nothing can have more than one replica.
-	s.env = append(s.env, "RELAY_KAFKA_MIN_INSYNC_REPLICAS=1", "RELAY_HTTP_ADDRESS="+s.http)
+	s.env = append(s.env, "RELAY_KAFKA_MIN_INSYNC_REPLICAS=1", "RELAY_HTTP_ADDRESS="+s.http, "PGPASSWORD=s3cret-of-the-owner")
 	s.names = strings.NewReplacer(
 		"kafka-1.example:9093", s.broker.Addrs[0], "db.example", fmt.Sprintf("127.0.0.1:%d", server.Port()),
 		"/run/secrets/", s.dir+"/", "localhost:8080", s.http,
@@ -86,7 +86,7 @@ func (s *scene) startDatabase() *pgserver.Server {
 		return conn
 	}
 	first := connect("postgres")
-	for _, statement := range []string{"create role owner login", "create database app owner owner"} {
+	for _, statement := range []string{"create role owner login password 's3cret-of-the-owner'", "create database app owner owner"} {
 		if _, err := first.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func (s *scene) startDatabase() *pgserver.Server {
 		t.Fatal(err)
 	}
 	hba := filepath.Join(server.Dir(), "data", "pg_hba.conf")
-	if err := os.WriteFile(hba, []byte("host all relay all scram-sha-256\nhost all all all trust\n"), 0o644); err != nil {
+	if err := os.WriteFile(hba, []byte("host all relay,owner all scram-sha-256\nhost all all all trust\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.db = connect("app")

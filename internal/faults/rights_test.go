@@ -165,3 +165,36 @@ func TestDatabaseRightsAreTakenAway(t *testing.T) {
 	stop()
 	s.deliveredInOrder()
 }
+
+// A topic of dead letters needs the same rights. Without them events go on, and one that can't be sent waits for its letter.
+func TestDeadLettersNeedRights(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Secure(t)
+	user := broker.User(t)
+	s := &scene{Fixture: relayproc.New(t, relayproc.Standalone, broker.Broker), acme: relayproc.Tenant(t, "acme")}
+	letters := broker.Topic(t, 1, nil)
+	env, _ := secured(t, broker.CAFile(t), user)
+	env["RELAY_ROW_FAULTS"], env["RELAY_DEAD_LETTER_TOPIC"] = "dead-letter", letters
+	broker.Allow(t, user, transitions(s.Topic))
+	s.Fill(s.acme, 10, 1)
+	s.DB.Exec(t, "update aksara_operation_outbox set payload = '[]' where id = (select min(id) from aksara_operation_outbox)")
+	if out, _, status := relayproc.Command(t, s.Env("acme", env), "check"); status != 3 || !strings.Contains(out, "grant DESCRIBE, WRITE, DESCRIBE_CONFIGS on it") {
+		t.Errorf("check without rights on the letters has status %d:\n%s", status, out)
+	}
+	s.run(env, quickRetry)
+	s.Drained("payload <> '[]'")
+	relayproc.Until(t, "the log to name the right", func() error {
+		if log := s.relay.Log.String(); !strings.Contains(log, "grant DESCRIBE, WRITE, DESCRIBE_CONFIGS on it") {
+			return fmt.Errorf("it does not")
+		}
+		return nil
+	})
+	if n := s.CountRows("payload = '[]' and (exported_at is not null or next_attempt_at = 'infinity')"); n > 0 {
+		t.Error("the event that can't be sent is exported or parked without its letter")
+	}
+	broker.Allow(t, user, transitions(letters))
+	s.Drained("true")
+	if n := len(broker.All(t, letters)); n != 1 {
+		t.Errorf("%d letters came, want 1", n)
+	}
+}
