@@ -1,13 +1,18 @@
 package faults_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -127,4 +132,71 @@ func clientTLS(t *testing.T, ca, cert, key string) *tls.Config {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		return &pair, err
 	}}
+}
+
+// Bearer tokens live for seconds and are renewed on disk while an application writes. When one isn't renewed in time, events wait for
+// the next. The broker takes tokens that nobody has signed, which is all that Kafka can do by itself.
+func TestTokensAreRenewed(t *testing.T) {
+	t.Parallel()
+	own := kafkatest.Server(t, kafkaserver.Options{Secure: true, Settings: []string{
+		"connections.max.reauth.ms=60000", "sasl.enabled.mechanisms=SCRAM-SHA-512,OAUTHBEARER",
+		`listener.name.clients.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required ` +
+			`unsecuredLoginStringClaim_sub="broker";`,
+	}})
+	dir := t.TempDir()
+	ca, file := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "token")
+	certtest.Write(t, ca, []byte(own.Server.Credentials().CA))
+	s := &scene{Fixture: relayproc.New(t, relayproc.Standalone, own.Broker), acme: relayproc.Tenant(t, "acme")}
+	own.Allow(t, kafkatest.User{Name: "relay"}, transitions(s.Topic))
+	const life = 5 * time.Second
+	endRenewal := renewing(func() { certtest.Write(t, file, token("relay", life)) })
+	defer endRenewal()
+	stop := s.startLoad()
+	s.run(quickRetry, map[string]string{
+		"RELAY_KAFKA_TLS": "true", "RELAY_KAFKA_TLS_CA_FILE": ca, "RELAY_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+		"RELAY_KAFKA_SASL_TOKEN_FILE": file, "RELAY_HTTP_DETAILS": "true",
+	})
+	s.progress(100)
+	for begun := time.Now(); time.Since(begun) < 3*life; {
+		s.progress(100)
+	}
+	if log := s.relay.Log.String(); strings.Contains(log, "SASL_AUTHENTICATION_FAILED") {
+		t.Error("a token ended before it was replaced")
+	}
+	endRenewal()
+	s.unready("SASL_AUTHENTICATION_FAILED")
+	certtest.Write(t, file, token("relay", time.Hour))
+	s.progress(200)
+	stop()
+	s.deliveredInOrder()
+}
+
+// renewing calls renew now and every second, until end is called.
+func renewing(renew func()) (end func()) {
+	renew()
+	ctx, cancel := context.WithCancel(context.Background())
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		for tick := time.Tick(time.Second); ; {
+			select {
+			case <-tick:
+				renew()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		renewal.Wait()
+	}
+}
+
+// token is one that nobody has signed.
+func token(user string, life time.Duration) []byte {
+	part := func(format string, args ...any) string {
+		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, format, args...))
+	}
+	now := time.Now()
+	return []byte(part(`{"alg":"none"}`) + "." + part(`{"sub":%q,"iat":%d,"exp":%d}`, user, now.Unix(), now.Add(life).Unix()) + ".\n")
 }
