@@ -60,6 +60,10 @@ image: ## build the image relay:VERSION for this machine, with Docker
 image-test: ## build and run the image and compose.yaml, on Docker or an engine of its own; takes minutes
 	cd deploy && $(GO) test -count=1 -timeout 30m -v ./imagetest
 
+.PHONY: alerts-test
+alerts-test: ## the alerts and the dashboard, on a running Prometheus; needs Debian's prometheus
+	cd deploy && $(GO) test -count=1 -v ./alertstest
+
 .PHONY: release
 release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
 	deploy/release.sh "$(VERSION)"
@@ -67,11 +71,11 @@ release: ## build archives, checksums and SBOMs of VERSION=v1.2.3 into dist/
 .PHONY: tools
 tools:
 	@missing=; \
-	for tool in gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	for tool in curl gcc javac mvn npm python3; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
 	command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || missing="$$missing pgbouncer"; \
 	if [ -n "$$missing" ]; then \
 		echo "The tests need$$missing, which can't be found." >&2; \
-		echo "On Debian: apt-get install gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer chromium" >&2; \
+		echo "On Debian: apt-get install curl gcc default-jdk-headless maven npm python3-venv postgresql pgbouncer chromium" >&2; \
 		exit 1; \
 	fi

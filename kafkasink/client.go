@@ -62,7 +62,7 @@ func newClient(cfg Config, current func(topic string) terms, more ...kgo.Opt) (*
 		// The sink keeps count itself: a record that the client refuses for want of room
 		// would let the next of its operation overtake.
 		kgo.MaxBufferedRecords(1<<30),
-		kgo.WithHooks(append(slices.Clone(cfg.hooks), c)...),
+		kgo.WithHooks(append(slices.Clone(cfg.Hooks), c)...),
 	)
 	c.Client, err = kgo.NewClient(append(opts, more...)...)
 	return c, err

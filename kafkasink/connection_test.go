@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"outboxrelay/internal/certtest"
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/relay"
 )
@@ -30,35 +31,35 @@ func seeded(t *testing.T, options ...kfake.Opt) Config {
 
 func TestTLSFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	right, wrong := newAuthority(t), newAuthority(t)
+	right, wrong := certtest.New(t), certtest.New(t)
 	dir := t.TempDir()
 	ca, cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	cfg := seeded(t, kfake.TLS(right.server(t, right)))
+	cfg := seeded(t, kfake.TLS(right.Server(t, right)))
 	cfg.TLS = &TLS{CAFile: ca, CertFile: cert, KeyFile: key}
 	sink := open(t, cfg, quick())
 
 	wantReason(t, sink, "certificate authorities", ca, "no such file")
-	write(t, ca, []byte("no certificate"))
+	certtest.Write(t, ca, []byte("no certificate"))
 	wantReason(t, sink, "certificate authorities", ca, "holds no PEM certificate")
-	write(t, ca, wrong.pem)
+	certtest.Write(t, ca, wrong.PEM)
 	wantReason(t, sink, "client certificate", cert, "no such file")
-	certPEM, keyPEM := wrong.issue(t, x509.ExtKeyUsageClientAuth)
-	write(t, cert, certPEM)
-	write(t, key, keyPEM)
+	certPEM, keyPEM := wrong.Issue(t, x509.ExtKeyUsageClientAuth)
+	certtest.Write(t, cert, certPEM)
+	certtest.Write(t, key, keyPEM)
 	wantReason(t, sink, "x509", "unknown authority")
-	write(t, ca, right.pem)
+	certtest.Write(t, ca, right.PEM)
 	wantReason(t, sink, "remote error", "tls")
-	certPEM, keyPEM = right.issue(t, x509.ExtKeyUsageClientAuth)
-	write(t, cert, certPEM)
+	certPEM, keyPEM = right.Issue(t, x509.ExtKeyUsageClientAuth)
+	certtest.Write(t, cert, certPEM)
 	wantReason(t, sink, "client certificate", "private key does not match")
-	write(t, key, keyPEM)
+	certtest.Write(t, key, keyPEM)
 	wantReady(t, sink)
 	publish(t, sink, event(t, uuid.New(), 1, 10)).wantAll(relay.Delivered)
 }
 
 func TestTLSWithoutFiles(t *testing.T) {
 	t.Parallel()
-	cfg := seeded(t, kfake.TLS(newAuthority(t).server(t, nil)))
+	cfg := seeded(t, kfake.TLS(certtest.New(t).Server(t, nil)))
 	cfg.TLS = &TLS{}
 	wantReason(t, open(t, cfg, quick()), "x509") // the system's authorities did not issue it
 }
@@ -68,10 +69,10 @@ func TestLogin(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
 			t.Parallel()
-			right := newAuthority(t)
+			right := certtest.New(t)
 			ca := filepath.Join(t.TempDir(), "ca.pem")
-			write(t, ca, right.pem)
-			cfg := seeded(t, kfake.TLS(right.server(t, nil)), kfake.EnableSASL(), kfake.Superuser(mechanism, "relay", "s3cret"))
+			certtest.Write(t, ca, right.PEM)
+			cfg := seeded(t, kfake.TLS(right.Server(t, nil)), kfake.EnableSASL(), kfake.Superuser(mechanism, "relay", "s3cret"))
 			var secret atomic.Value
 			secret.Store("wrong")
 			cfg.TLS = &TLS{CAFile: ca}
@@ -99,7 +100,7 @@ func TestPasswordThatCannotBeRead(t *testing.T) {
 	}}
 	sink := open(t, cfg, quick())
 	wantReason(t, sink, path, "no such file")
-	write(t, path, []byte("s3cret"))
+	certtest.Write(t, path, []byte("s3cret"))
 	wantReady(t, sink)
 
 	// The client logs in anew for producing.
@@ -110,7 +111,7 @@ func TestPasswordThatCannotBeRead(t *testing.T) {
 	if class := relay.ClassOf(a.wait()[0]); class != relay.Environment {
 		t.Errorf("without the password the event was answered as %s: %v", class, a.errs[0])
 	}
-	write(t, path, []byte("s3cret"))
+	certtest.Write(t, path, []byte("s3cret"))
 	wantReady(t, sink)
 	publish(t, sink, event(t, uuid.New(), 1, 10)).wantAll(relay.Delivered)
 }

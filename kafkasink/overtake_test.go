@@ -40,7 +40,7 @@ func TestNothingOvertakesWhatIsRefusedMeanwhile(t *testing.T) {
 			broker := kafkatest.Fake(t)
 			cfg := config(broker.Broker, broker.Topic(t, 1, nil))
 			hold := &stall{failed: make(chan struct{})}
-			cfg.hooks = []kgo.Hook{hold}
+			cfg.Hooks = []kgo.Hook{hold}
 			sink := openReady(t, cfg, quick())
 			broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: refusal})
 			operation := uuid.New()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"outboxrelay/internal/certtest"
 	"outboxrelay/internal/kafkaserver"
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/relay"
@@ -61,7 +62,7 @@ func TestSessionsEnd(t *testing.T) {
 	own := kafkatest.Server(t, kafkaserver.Options{Secure: true, Settings: []string{"connections.max.reauth.ms=2000"}})
 	topic, admin := own.Topic(t, 1, nil), own.Admin(t)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	write(t, ca, []byte(own.Server.Credentials().CA))
+	certtest.Write(t, ca, []byte(own.Server.Credentials().CA))
 	setPassword(t, admin, "relay", "first")
 	acls := kadm.NewACLs().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAll)
 	if _, err := admin.CreateACLs(t.Context(), acls.Allow("User:relay").AllowHosts()); err != nil {

@@ -38,8 +38,8 @@ type Config struct {
 	// MaxInFlight is how many events of a topic may be unanswered when more are sent, not
 	// counting those that have been for longer than DeliveryTimeout.
 	MaxInFlight int
-
-	hooks []kgo.Hook // of tests, called before the sink's own
+	// Hooks are told what the clients do, before the sink's own are.
+	Hooks []kgo.Hook
 }
 
 // Sink implements [relay.Sink] on Kafka. It is safe for concurrent use.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -51,5 +52,23 @@ func TestDiary(t *testing.T) {
 	d.client("odd \x1b[31m words")
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("an escape sequence of the client's went through")
+	}
+}
+
+// The page for operators has each line that may be met.
+func TestOperationsPageHasTheLog(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{badTenantsFile, lacking}
+	for kind := relay.DatabaseTrouble; troubleText(kind) != "trouble"; kind++ {
+		lines = append(lines, troubleText(kind))
+	}
+	for _, line := range lines {
+		if !strings.Contains(string(page), "`"+line+"`") {
+			t.Errorf("docs/operations.md lacks %q", line)
+		}
 	}
 }

@@ -122,7 +122,7 @@ func TestProbesWhileTheBrokerIsGone(t *testing.T) {
 	broker.Cluster.Close()
 	s.fill(t, namespace)
 	r.awaitReason(t, "broker")
-	if err := r.well("/livez"); err != nil {
+	if _, err := r.get("/livez"); err != nil {
 		t.Errorf("/livez: %v", err)
 	}
 	broker = kafkatest.Fake(t, kfake.Ports(ports[0]), kfake.SeedTopics(1, s.topic))
@@ -211,7 +211,7 @@ func newTestProcess(t *testing.T, env map[string]string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(sink.Close)
-	p, err := newProcess(s, zerolog.Nop(), newDiary(zerolog.Nop()), db, sink)
+	p, err := newProcess(s, zerolog.Nop(), newDiary(zerolog.Nop()), db, sink, monitor.NewMetrics("test", "go", len(s.Scopes)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/monitor"
@@ -44,12 +45,16 @@ func (a *app) relay(ctx context.Context, args []string) error {
 	}
 	defer db.Close()
 	diary := newDiary(log)
-	sink, err := kafkasink.New(sinkConfig(s, diary.client))
+	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
+	metrics.Pool(db.Pool().Stat)
+	config := sinkConfig(s, diary.client)
+	config.Hooks = []kgo.Hook{metrics.Client()}
+	sink, err := kafkasink.New(config)
 	if err != nil {
 		return err
 	}
 	defer sink.Close()
-	p, err := newProcess(s, log, diary, db, sink)
+	p, err := newProcess(s, log, diary, db, sink, metrics)
 	if err != nil {
 		return err
 	}
@@ -57,8 +62,7 @@ func (a *app) relay(ctx context.Context, args []string) error {
 }
 
 // newProcess makes a relay between a store and a sink.
-func newProcess(s *settings.Settings, log zerolog.Logger, diary *diary, db *store.Store, sink *kafkasink.Sink) (*process, error) {
-	metrics := monitor.NewMetrics(release, runtime.Version(), len(s.Scopes))
+func newProcess(s *settings.Settings, log zerolog.Logger, diary *diary, db *store.Store, sink *kafkasink.Sink, metrics *monitor.Metrics) (*process, error) {
 	board := monitor.NewBoard(monitor.About{
 		Namespace: s.Namespace, Version: release, Worker: s.WorkerID, Delivery: string(s.Delivery), CountCap: store.CountCap,
 		Details: s.HTTPDetails,
@@ -115,6 +119,7 @@ func (p *process) run(ctx context.Context) error {
 		p.log.Info().Msg("relay stopped before it began")
 		return nil
 	}
+	others.Go(func() { every(beside, healthEvery, func() { p.explain(beside) }) })
 	err := p.relay.Run(ctx)
 	p.log.Info().Msg("relay stopped")
 	return err
@@ -171,11 +176,13 @@ func failure(findings []relay.Finding) error {
 	return errors.Join(all...)
 }
 
+const badTenantsFile = "the tenants' file is not taken over; the last good list stays"
+
 // tenants takes news of the tenants' file.
 func (p *process) tenants(ctx context.Context, scopes []envelope.Scope, err error) {
 	p.metrics.TenantsFile(err == nil)
 	if err != nil {
-		p.log.Error().Err(err).Msg("the tenants' file is not taken over; the last good list stays")
+		p.log.Error().Err(err).Msg(badTenantsFile)
 		return
 	}
 	p.mu.Lock()

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/internal/pgtest"
 	"outboxrelay/migrations"
+	"outboxrelay/relay"
 )
 
 // untouched makes sure that no event was claimed.
@@ -40,8 +44,10 @@ func TestRunWaitsAndGoesOnByItself(t *testing.T) {
 			relay := startRelay(t, s.env)
 			relay.awaitReason(t, c.reason)
 			s.untouched(t)
+			relay.tellsAsThePageSays(t, c.side)
 			c.mend(t, s)
 			relay.delivered(t, s.broker.Broker, s.topic)
+			eventually(t, func() error { return relay.shows("relay_database_up 1", "relay_broker_paused 0") })
 		})
 	}
 }
@@ -51,6 +57,37 @@ type wait struct {
 	name         string
 	broken, mend func(*testing.T, *stage)
 	reason       string // why it says that it isn't ready
+	side         side
+}
+
+// side is where a fault lies, and so how it is told of.
+type side struct{ message, metric string }
+
+var (
+	ofDatabase = side{troubleText(relay.DatabaseTrouble), "relay_database_up 0"}
+	ofBroker   = side{troubleText(relay.SinkTrouble), "relay_broker_paused 1"}
+)
+
+// tellsAsThePageSays waits until the relay tells of a fault as the table in docs/operations.md has it.
+func (r *running) tellsAsThePageSays(t *testing.T, side side) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metric, value, _ := strings.Cut(side.metric, " ")
+	if row := regexp.MustCompile("(?m)^\\|.*`" + regexp.QuoteMeta(side.message) + "`.*`" + metric + "` " + value + ".*503 \\|$"); !row.Match(page) {
+		t.Errorf("docs/operations.md does not tell of %+v", side)
+	}
+	eventually(t, func() error {
+		if !strings.Contains(r.log.String(), `"message":"`+side.message+`"`) {
+			return fmt.Errorf("the log lacks %q", side.message)
+		}
+		return r.shows(side.metric)
+	})
+	if body, err := r.get("/livez"); err != nil {
+		t.Errorf("/livez: %v %s", err, body)
+	}
 }
 
 func waits() []wait {
@@ -59,37 +96,37 @@ func waits() []wait {
 			s.change(t, `alter table public.aksara_operations rename to away`)
 		}, func(t *testing.T, s *stage) {
 			s.change(t, `alter table public.away rename to aksara_operations`)
-		}, "has no table aksara_operations"},
+		}, "has no table aksara_operations", ofDatabase},
 		{"wrong column", func(t *testing.T, s *stage) {
 			s.change(t, `alter table public.aksara_operations rename application_namespace to namespace`)
 		}, func(t *testing.T, s *stage) {
 			s.change(t, `alter table public.aksara_operations rename namespace to application_namespace`)
-		}, "aksara_operations.application_namespace is missing"},
+		}, "aksara_operations.application_namespace is missing", ofDatabase},
 		{"missing grant", func(t *testing.T, s *stage) {
 			s.change(t, `revoke update (exported_at) on public.aksara_operation_outbox from ROLE`)
-		}, func(t *testing.T, s *stage) { s.grant(t) }, "grant update (exported_at)"},
+		}, func(t *testing.T, s *stage) { s.grant(t) }, "grant update (exported_at)", ofDatabase},
 		{"role may not log in", func(t *testing.T, s *stage) {
 			s.change(t, `alter role ROLE nologin`)
 		}, func(t *testing.T, s *stage) {
 			s.change(t, `alter role ROLE login`)
-		}, "RELAY_DATABASE_URL"},
+		}, "RELAY_DATABASE_URL", ofDatabase},
 		{"policy hides rows from claims", func(t *testing.T, s *stage) {
 			s.change(t, `alter policy aksara_operation_outbox_tenant_policy on public.aksara_operation_outbox to pg_monitor`)
 		}, func(t *testing.T, s *stage) {
 			s.change(t, `alter policy aksara_operation_outbox_tenant_policy on public.aksara_operation_outbox to public`)
-		}, "no policy lets role"},
+		}, "no policy lets role", ofDatabase},
 		{"missing topic", func(t *testing.T, s *stage) {
 			s.topic = kafkatest.Name("later")
 			s.env["RELAY_KAFKA_TOPIC"] = s.topic
 		}, func(t *testing.T, s *stage) {
 			s.broker.CreateTopic(t, s.topic, 1, nil)
-		}, "does not exist"},
+		}, "does not exist", ofBroker},
 		{"too few in-sync replicas", func(t *testing.T, s *stage) {
 			s.broker = kafkatest.Fake(t, kfake.NumBrokers(3), kfake.SeedTopics(1, s.topic))
 			s.env["RELAY_KAFKA_BROKERS"] = strings.Join(s.broker.Addrs, ",")
 			s.env["RELAY_KAFKA_MIN_INSYNC_REPLICAS"] = "2"
 			s.minInsync(t, "1")
-		}, func(t *testing.T, s *stage) { s.minInsync(t, "2") }, "set RELAY_KAFKA_MIN_INSYNC_REPLICAS=1"},
+		}, func(t *testing.T, s *stage) { s.minInsync(t, "2") }, "set RELAY_KAFKA_MIN_INSYNC_REPLICAS=1", ofBroker},
 	}
 }
 
@@ -141,6 +178,7 @@ func TestRunWaitsForADatabaseThatIsDown(t *testing.T) {
 	}
 	relay := startRelay(t, s.env)
 	relay.awaitReason(t, "host and port in RELAY_DATABASE_URL")
+	relay.tellsAsThePageSays(t, ofDatabase)
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +197,7 @@ func TestRunWaitsForABrokerThatIsDown(t *testing.T) {
 	relay := startRelay(t, s.env)
 	relay.awaitReason(t, "broker")
 	s.untouched(t)
+	relay.tellsAsThePageSays(t, ofBroker)
 	broker := kafkatest.Fake(t, kfake.Ports(ports[0]), kfake.SeedTopics(1, s.topic))
 	relay.delivered(t, broker.Broker, s.topic)
 }

@@ -60,22 +60,36 @@ func (r *running) stop(t *testing.T) {
 }
 
 // ready is nil if the relay says that it is ready, else its reason.
-func (r *running) ready() error { return r.well("/readyz") }
+func (r *running) ready() error {
+	_, err := r.get("/readyz")
+	return err
+}
 
-// well is nil if the relay answers that all is well, else what it answers.
-func (r *running) well(path string) error {
+// get asks the relay over HTTP. Any status but 200 is an error.
+func (r *running) get(path string) (body string, err error) {
 	address := r.log.value("HTTP is served", "address")
 	if address == "" {
-		return errors.New("HTTP isn't served yet")
+		return "", errors.New("HTTP isn't served yet")
 	}
 	response, err := http.Get("http://" + address + path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d: %s", response.StatusCode, body)
+		err = fmt.Errorf("status %d: %s", response.StatusCode, text)
+	}
+	return string(text), err
+}
+
+// shows is nil if the metrics have these lines.
+func (r *running) shows(lines ...string) error {
+	metrics, err := r.get("/metrics")
+	for _, line := range lines {
+		if err == nil && !strings.Contains(metrics, "\n"+line+"\n") {
+			err = fmt.Errorf("no metric %q", line)
+		}
 	}
 	return err
 }

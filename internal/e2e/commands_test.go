@@ -227,7 +227,7 @@ func TestProbesAndMetrics(t *testing.T) {
 			"relay_inflight_events 0", "relay_database_up 1", "relay_broker_paused 0", "relay_tenants_file_ok 1",
 			"relay_pending_events 0", "relay_parked_events 0", "relay_oldest_due_age_seconds 0", "relay_delivery_lag_seconds_count 30",
 			"relay_claim_duration_seconds_count", "relay_publish_duration_seconds_count", "relay_settle_duration_seconds_count",
-			"relay_build_info{",
+			"relay_build_info{", `relay_database_connections{state="idle"}`, "relay_kafka_produced_records_total 30", "relay_kafka_buffered_records 0",
 		} {
 			if !strings.Contains(body, line) {
 				return fmt.Errorf("no line %q", line)

@@ -132,3 +132,8 @@ func (b *Broker) Admin(t testing.TB) *kadm.Client {
 func step() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }
+
+// With returns the broker as clients with more options see it.
+func (b *Broker) With(options ...kgo.Opt) *Broker {
+	return &Broker{Addrs: b.Addrs, own: b.own, security: append(slices.Clone(b.security), options...)}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,26 +64,35 @@ func (s *Secured) User(t testing.TB) User {
 	ctx, cancel := step()
 	defer cancel()
 	user := User{Name: Name("user"), Password: rand.Text()}
-	altered, err := s.Admin(t).AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{{
+	s.SetPassword(t, user)
+	client := s.As(t, user).Client(t)
+	await(t, ctx, "user "+user.Name, func() error { return client.Ping(ctx) })
+	return user
+}
+
+// SetPassword makes a user, or gives it another password. The broker is its administrator's.
+func (b *Broker) SetPassword(t testing.TB, user User) {
+	t.Helper()
+	ctx, cancel := step()
+	defer cancel()
+	altered, err := b.Admin(t).AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{{
 		User: user.Name, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: user.Password,
 	}})
 	if err == nil {
 		err = altered.Error()
 	}
 	if err != nil {
-		t.Fatalf("kafkatest: make user: %v", err)
+		t.Fatalf("kafkatest: set password of %s: %v", user.Name, err)
 	}
-	client := s.As(t, user).Client(t)
-	await(t, ctx, "user "+user.Name, func() error { return client.Ping(ctx) })
-	return user
 }
 
-// Allow gives user what acls describe (resources, a pattern, operations), and returns once it holds.
-func (s *Secured) Allow(t testing.TB, user User, acls *kadm.ACLBuilder) {
+// Allow gives user what acls describe (resources, a pattern, operations), and returns once it holds. The broker is its
+// administrator's.
+func (b *Broker) Allow(t testing.TB, user User, acls *kadm.ACLBuilder) {
 	t.Helper()
 	ctx, cancel := step()
 	defer cancel()
-	admin := s.Admin(t)
+	admin := b.Admin(t)
 	acls.Allow("User:" + user.Name).AllowHosts()
 	created, err := admin.CreateACLs(ctx, acls)
 	if err != nil {
@@ -94,6 +104,30 @@ func (s *Secured) Allow(t testing.TB, user User, acls *kadm.ACLBuilder) {
 		}
 	}
 	await(t, ctx, "ACLs of "+user.Name, func() error { return inForce(ctx, admin, acls, len(created)) })
+}
+
+// Revoke takes what Allow has given, and returns once it no longer holds.
+func (b *Broker) Revoke(t testing.TB, user User, acls *kadm.ACLBuilder) {
+	t.Helper()
+	ctx, cancel := step()
+	defer cancel()
+	admin := b.Admin(t)
+	acls.Allow("User:" + user.Name).AllowHosts()
+	deleted, err := admin.DeleteACLs(ctx, acls)
+	if err != nil {
+		t.Fatalf("kafkatest: delete ACLs: %v", err)
+	}
+	for _, acl := range deleted {
+		if acl.Err != nil || len(acl.Deleted) == 0 {
+			t.Fatalf("kafkatest: delete ACL on %v: %d deleted, %v", acl.Type, len(acl.Deleted), acl.Err)
+		}
+	}
+	await(t, ctx, "end of ACLs of "+user.Name, func() error {
+		if inForce(ctx, admin, acls, 1) == nil {
+			return errors.New("some are still in force")
+		}
+		return nil
+	})
 }
 
 // inForce asks the broker for ACLs that were made: it tells of them when it obeys them.

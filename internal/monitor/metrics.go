@@ -6,8 +6,9 @@
 // relay_delivery_lag_seconds, relay_oldest_due_age_seconds, relay_pending_events,
 // relay_parked_events, relay_inflight_events, relay_scopes, relay_broker_paused,
 // relay_database_up, relay_tenants_file_ok, relay_slots, relay_slot_fences_total,
-// relay_recovered_events_total and relay_build_info. None has a label that
-// names a tenant.
+// relay_recovered_events_total and relay_build_info; relay_database_* of the pool of
+// connections, and relay_kafka_* of the client. None has a label that names a tenant, or a
+// topic, whose name may hold one.
 package monitor
 
 import (
@@ -22,7 +23,8 @@ import (
 // Metrics observes a relay for Prometheus. It is safe for concurrent use.
 type Metrics struct {
 	relay.Unobserved
-	registry *prometheus.Registry
+	registry registry
+	client   *Client
 
 	events                                       *prometheus.CounterVec
 	claim, publish, settle, lag                  prometheus.Histogram
@@ -58,17 +60,8 @@ type Backlog struct {
 
 // NewMetrics makes the metrics of one relay.
 func NewMetrics(version, goVersion string, scopes int) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-		m.registry.MustRegister(g)
-		return g
-	}
-	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-		m.registry.MustRegister(h)
-		return h
-	}
+	m := &Metrics{registry: registry{prometheus.NewRegistry()}}
+	gauge, histogram := m.registry.gauge, m.registry.histogram
 	m.events = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "relay_events_total", Help: "Events by what became of them.",
 	}, []string{"outcome"})
@@ -77,7 +70,7 @@ func NewMetrics(version, goVersion string, scopes int) *Metrics {
 	}
 	m.fences = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "relay_slot_fences_total", Help: "In exactly-once mode, slots that were taken, fenced for others, and lost to others.",
-	}, []string{"kind"})
+	}, []string{"outcome"})
 	m.recovered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "relay_recovered_events_total", Help: "In exactly-once mode, events of which the ledger told what had become of them.",
 	}, []string{"outcome"})
@@ -94,7 +87,6 @@ func NewMetrics(version, goVersion string, scopes int) *Metrics {
 	m.registry.MustRegister(m.events, m.fences, m.recovered, m.slots, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	calls := prometheus.ExponentialBuckets(0.0005, 2, 16) // 0.5 ms to 16 s
 	m.claim = histogram("relay_claim_duration_seconds", "Time of a claim, also of one that found nothing.", calls)
 	m.publish = histogram("relay_publish_duration_seconds", "Time from handing a claim's events to the client to the last answer.", calls)
 	m.settle = histogram("relay_settle_duration_seconds", "Time of a settlement.", calls)
@@ -118,8 +110,12 @@ func NewMetrics(version, goVersion string, scopes int) *Metrics {
 	})
 	info.Set(1)
 	m.registry.MustRegister(info)
+	m.client = newClient(m.registry)
 	return m
 }
+
+// Client is to be told what the relay's Kafka clients do.
+func (m *Metrics) Client() *Client { return m.client }
 
 // Claimed implements [relay.Observer].
 func (m *Metrics) Claimed(c relay.Claim, took time.Duration) {

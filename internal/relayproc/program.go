@@ -16,6 +16,16 @@ var (
 	plain  = sync.OnceValues(func() (string, error) { return build("CGO_ENABLED=0", "plain") })
 )
 
+// Program is the path of the relay's program, built with the race detector.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := raced()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func build(variable, name string, flags ...string) (path string, err error) {
 	dir, err := folder()
 	if err != nil {

@@ -28,11 +28,7 @@ type Process struct {
 // ended by then.
 func Start(t testing.TB, env map[string]string) *Process {
 	t.Helper()
-	path, err := raced()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return start(t, env, exec.Command(path, "run"))
+	return start(t, env, exec.Command(Program(t), "run"))
 }
 
 // StartLimited is Start for a relay without the race detector, which may have so many KiB of memory that it can write to. As
@@ -122,17 +118,13 @@ func (p *Process) Stop() (status int) {
 // Command runs one of the program's commands to its end.
 func Command(t testing.TB, env map[string]string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	path, err := raced()
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, Program(t), args...)
 	cmd.Env = environment(env)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("relay %s: %v", strings.Join(args, " "), err)

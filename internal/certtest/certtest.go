@@ -1,4 +1,5 @@
-package kafkasink
+// Package certtest issues certificates for tests of TLS.
+package certtest
 
 import (
 	"crypto/ecdsa"
@@ -15,18 +16,19 @@ import (
 	"time"
 )
 
-// authority issues certificates for tests.
-type authority struct {
+// Authority issues certificates.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pem  []byte
+	PEM  []byte // its own certificate
 }
 
-func newAuthority(t *testing.T) *authority {
+// New makes an authority.
+func New(t testing.TB) *Authority {
 	t.Helper()
 	template := template(1)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	a := &authority{key: newKey(t)}
+	a := &Authority{key: newKey(t)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -34,12 +36,12 @@ func newAuthority(t *testing.T) *authority {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return a
 }
 
-// issue makes a certificate for this machine and its key, both PEM.
-func (a *authority) issue(t *testing.T, usage x509.ExtKeyUsage) (cert, key []byte) {
+// Issue makes a certificate for this machine and its key, both PEM.
+func (a *Authority) Issue(t testing.TB, usage x509.ExtKeyUsage) (cert, key []byte) {
 	t.Helper()
 	template := template(time.Now().UnixNano())
 	template.ExtKeyUsage = []x509.ExtKeyUsage{usage}
@@ -57,10 +59,10 @@ func (a *authority) issue(t *testing.T, usage x509.ExtKeyUsage) (cert, key []byt
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// server is the TLS configuration of a broker with a certificate of this authority. With clients it asks for theirs.
-func (a *authority) server(t *testing.T, clients *authority) *tls.Config {
+// Server is the TLS configuration of a broker with a certificate of this authority. With clients it asks for theirs.
+func (a *Authority) Server(t testing.TB, clients *Authority) *tls.Config {
 	t.Helper()
-	pair, err := tls.X509KeyPair(a.issue(t, x509.ExtKeyUsageServerAuth))
+	pair, err := tls.X509KeyPair(a.Issue(t, x509.ExtKeyUsageServerAuth))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func template(serial int64) *x509.Certificate {
 	}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -88,8 +90,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// write replaces a file as a whole, as tools that rotate secrets do.
-func write(t *testing.T, path string, content []byte) {
+// Write replaces a file as a whole, as tools that rotate secrets do.
+func Write(t testing.TB, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		t.Fatal(err)
