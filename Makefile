@@ -1,6 +1,7 @@
 # The targets that users, contributors and CI call. "make" alone lists them.
 
 GO ?= go
+DELIVERY ?= at-least-once
 
 .PHONY: help
 help: ## list the targets
@@ -11,12 +12,12 @@ build: ## build the program as bin/relay
 	$(GO) build -o bin/ ./cmd/relay
 
 .PHONY: demo
-demo: build bin-demo ## watch transitions arrive, on a PostgreSQL and a broker of its own; ends by itself
-	bin/demo -relay bin/relay
+demo: build bin-demo ## watch transitions arrive, on a PostgreSQL and a broker of its own; DELIVERY=exactly-once for that mode
+	bin/demo -relay bin/relay -delivery $(DELIVERY)
 
 .PHONY: demo-keep
 demo-keep: build bin-demo ## the same, and it stays up until Ctrl-C
-	bin/demo -relay bin/relay -keep
+	bin/demo -relay bin/relay -delivery $(DELIVERY) -keep
 
 .PHONY: bin-demo
 bin-demo:
@@ -43,8 +44,6 @@ bench: ## measure speed and memory, side by side with simpler ways; takes minute
 
 DURATION ?= 10m
 SEED ?= 0
-DELIVERY ?= at-least-once
-
 .PHONY: chaos
 chaos: ## kill, cut and freeze everything for DURATION=10m with SEED=n, then look for what was lost
 	$(GO) run ./chaos -duration $(DURATION) -seed $(SEED) -delivery $(DELIVERY)

@@ -114,6 +114,13 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if s.race {
 		arguments = append(arguments, "-race")
 	}
+	if s.without != "" {
+		overlay, err := mutations[s.without].overlay(s.dir.Path)
+		if err != nil {
+			return err
+		}
+		arguments = append(arguments, "-overlay", overlay)
+	}
 	output, err := exec.CommandContext(ctx, "go", append(arguments, "outboxrelay/cmd/relay")...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build the relay (run this in the module's folder): %w\n%s", err, output)

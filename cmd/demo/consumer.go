@@ -48,7 +48,7 @@ type consumer struct {
 // consume starts to read. Each record is kept, and given to arrived in the order of its partition. Close it after use.
 func consume(brokers []string, topic string, arrived func(*delivery)) (*consumer, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic),
-		kgo.MetadataMinAge(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.MetadataMinAge(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type demo struct {
 	application *application
 	journal     *journal
 	consumer    *consumer
-	repeated    transition // the event that the story makes come twice
+	repeated    transition // the event that the story makes come twice; none in exactly-once mode
 
 	closers []func() error
 }
@@ -126,6 +126,10 @@ func (d *demo) prepareRelay(ctx context.Context) error {
 		"RELAY_KAFKA_DELIVERY_TIMEOUT=1s",
 		"RELAY_CLAIM_LEASE=" + lease,
 		"RELAY_HTTP_ADDRESS=" + d.program.address,
+	}
+	if d.options.once {
+		d.program.environment = append(d.program.environment,
+			"RELAY_DELIVERY="+exactlyOnce, "RELAY_TRANSACTIONAL_ID="+namespace, "RELAY_INSTANCE=0", "RELAY_LEDGER_TOPIC="+ledger)
 	}
 	d.onClose(func() error {
 		if d.relay != nil {

@@ -23,6 +23,17 @@ func TestDemo(t *testing.T) {
 			d.checkWholeStory(t)
 		}
 	})
+	t.Run("in exactly-once mode", func(t *testing.T) {
+		t.Parallel()
+		d := start(t, built, "-delivery", "exactly-once")
+		output := d.readAll(t)
+		if status := d.status(); status != statusDone {
+			t.Fatalf("status %d, want %d; output:\n%s", status, statusDone, output)
+		}
+		if !strings.Contains(output, "each event is there once") || strings.Contains(output, "s  "+duplicate) {
+			t.Errorf("it does not say that each event is there once; output:\n%s", output)
+		}
+	})
 	for name, end := range map[string]ending{
 		"Ctrl-C at the start":     {"A PostgreSQL server", syscall.SIGINT, statusInterrupted},
 		"Ctrl-C while relaying":   {"s  exported", syscall.SIGINT, statusInterrupted},

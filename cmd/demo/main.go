@@ -26,10 +26,17 @@ const (
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
+// Values of RELAY_DELIVERY.
+const (
+	atLeastOnce = "at-least-once"
+	exactlyOnce = "exactly-once"
+)
+
 // options are the command line.
 type options struct {
 	keep  bool   // stay up after the story
 	relay string // path of the relay program; empty: build it
+	once  bool   // the relay works in exactly-once mode
 }
 
 // run tells the whole story and gives the exit status. The first signal ends it in an orderly way, a second one at once.
@@ -39,10 +46,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.keep, "keep", false, "stay up afterwards, for playing with psql and kcat")
 	flags.StringVar(&o.relay, "relay", "", "the relay program to run (default: build it from this module)")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	delivery := flags.String("delivery", atLeastOnce, "the relay's RELAY_DELIVERY: "+atLeastOnce+" or "+exactlyOnce)
+	err := flags.Parse(args)
+	o.once = *delivery == exactlyOnce
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return statusDone
-	} else if err != nil || flags.NArg() > 0 {
-		fmt.Fprintln(stderr, "usage: demo [-keep] [-relay PROGRAM]")
+	case err != nil || flags.NArg() > 0 || !o.once && *delivery != atLeastOnce:
+		fmt.Fprintln(stderr, "usage: demo [-keep] [-relay PROGRAM] [-delivery at-least-once|exactly-once]")
 		return statusUsage
 	}
 

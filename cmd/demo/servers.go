@@ -21,6 +21,7 @@ const (
 	namespace  = "shop"
 	topic      = "aksara.operation.transitions"
 	partitions = 6
+	ledger     = "relay.ledger"
 )
 
 // postgres is the database server, with an application's database.
@@ -92,6 +93,10 @@ func startKafka() (kafka, error) {
 		cluster.Close()
 		return kafka{}, fmt.Errorf("create topic: %w", err)
 	}
+	if err := cluster.CreateTopic(ledger, 8, map[string]string{"min.insync.replicas": "2", "cleanup.policy": "compact"}); err != nil {
+		cluster.Close()
+		return kafka{}, fmt.Errorf("create the ledger's topic: %w", err)
+	}
 	return k, nil
 }
 
@@ -101,8 +106,13 @@ func (k kafka) refuseNextSend() {
 }
 
 // atNextSend calls do when the next send has reached a broker. The events are written when do has returned.
-func (k kafka) atNextSend(do func()) {
-	k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+func (k kafka) atNextSend(do func()) { k.atNext(kmsg.Produce, do) }
+
+// atNextCommit calls do when the end of a transaction has reached a broker. It is carried out when do has returned.
+func (k kafka) atNextCommit(do func()) { k.atNext(kmsg.EndTxn, do) }
+
+func (k kafka) atNext(request kmsg.Key, do func()) {
+	k.ControlKey(int16(request), func(kmsg.Request) (kmsg.Response, error, bool) {
 		k.DropControl()
 		do()
 		return nil, nil, false

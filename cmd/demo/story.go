@@ -126,6 +126,9 @@ func (d *demo) refuse(ctx context.Context) error {
 
 // crash kills the relay after Kafka has an event and before the relay knows.
 func (d *demo) crash(ctx context.Context) error {
+	if d.options.once {
+		return d.crashAtCommit(ctx)
+	}
 	d.screen.act("5. The relay is killed at the worst moment",
 		"Kafka has just received an event, and the relay dies (kill -9) before it hears so and can mark the row.")
 	operation := d.operation("fir", 1)
@@ -161,6 +164,41 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	d.screen.note("\nAt least once: the event came twice. Both records have the same key, headers and value, so a consumer\n"+
 		"that remembers ce_source and ce_id (here ...:%d) takes it once.", event.version)
+	return d.journal.await(ctx, "exported", isExported, d.relayedEvents()...)
+}
+
+// crashAtCommit kills the relay when Kafka commits an event and before the relay knows.
+func (d *demo) crashAtCommit(ctx context.Context) error {
+	d.screen.act("5. The relay is killed at the worst moment",
+		"Kafka has been told to commit an event, and the relay dies (kill -9) before it hears so and can mark the row.")
+	operation := d.operation("fir", 1)
+	event := operation.next()
+	d.kafka.atNextCommit(func() {
+		d.relay.kill()
+		d.screen.happened(killed, "", "the relay, while a broker commits %s", event)
+	})
+	if _, err := d.application.advance(ctx, operation, "claimed", "running"); err != nil {
+		return err
+	}
+	if err := d.journal.await(ctx, "delivered", isDelivered, event); err != nil {
+		return err
+	}
+	d.screen.note("\nThe event is in the topic, but its row is still claimed by the dead relay. A new relay starts. It fences\n" +
+		"the dead one, reads in the ledger that this claim was committed, and marks the row without sending anything.\n")
+	if err := d.startRelay(ctx); err != nil {
+		return err
+	}
+	if err := d.journal.await(ctx, "exported", isExported, event); err != nil {
+		return err
+	}
+	second, err := d.application.advance(ctx, operation, "succeeded", "succeeded")
+	if err != nil {
+		return err
+	}
+	d.screen.note("\nExactly once: a consumer that reads committed records sees the event once.")
+	if err := d.journal.await(ctx, "delivered", isDelivered, second); err != nil {
+		return err
+	}
 	return d.journal.await(ctx, "exported", isExported, d.relayedEvents()...)
 }
 
