@@ -23,13 +23,14 @@ func (i *inspection) server(ctx context.Context) error {
 		number            int
 		standby, readOnly bool
 		backend           uint32
+		fsync             bool
 	)
 	err := i.conn.QueryRow(ctx, `
 		select current_setting('server_version'), current_setting('server_version_num')::int / 10000,
 		       pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',
-		       pg_backend_pid(), current_database(), current_user, r.rolsuper, r.rolbypassrls
+		       pg_backend_pid(), current_setting('fsync') = 'on', current_database(), current_user, r.rolsuper, r.rolbypassrls
 		from pg_roles r where r.rolname = current_user`,
-	).Scan(&version, &number, &standby, &readOnly, &backend, &database, &i.role.name, &i.role.superuser, &i.role.bypass)
+	).Scan(&version, &number, &standby, &readOnly, &backend, &fsync, &database, &i.role.name, &i.role.superuser, &i.role.bypass)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,21 @@ func (i *inspection) server(ctx context.Context) error {
 	i.ok("database", fmt.Sprintf("PostgreSQL %s at %s, database %q, as %q", version, from, database, i.role.name))
 	i.writable(standby, readOnly)
 	i.pooler(backend)
+	if i.store.durable {
+		i.durability(fsync)
+	}
 	return nil
+}
+
+// durability is about commits, on which exactly-once relies: a claim that a crash makes the database forget is made, and sent, a
+// second time.
+func (i *inspection) durability(fsync bool) {
+	const check = "durability"
+	if fsync {
+		i.ok(check, "what is committed outlives a crash of the server")
+	} else {
+		i.fail(check, "the server has fsync=off, so it may forget what it has committed", "set fsync=on, or RELAY_DELIVERY=at-least-once")
+	}
 }
 
 func (i *inspection) writable(standby, readOnly bool) {

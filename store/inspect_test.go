@@ -166,3 +166,18 @@ func TestInspectChangesNothing(t *testing.T) {
 		t.Errorf("inspecting claimed %d rows", claimed)
 	}
 }
+
+// In exactly-once mode commits must outlive a crash. The tests' own servers are such that they don't.
+func TestInspectTellsOfForgetfulServers(t *testing.T) {
+	t.Parallel()
+	in := newInspected(t)
+	var fsync string
+	if err := in.Conn(t).QueryRow(t.Context(), "show fsync").Scan(&fsync); err != nil {
+		t.Fatal(err)
+	}
+	var want []finding
+	if fsync == "off" {
+		want = append(want, fault("durability", "fsync=off", "RELAY_DELIVERY=at-least-once"))
+	}
+	wantFindings(t, in.inspect(t, func(c *store.Config) { c.Durable = true }), want...)
+}

@@ -60,6 +60,7 @@ type Config struct {
 type Store struct {
 	pool    *pgxpool.Pool
 	schema  string
+	durable bool // see Config
 	sql     statements
 	timings timings
 	index   indexWatch
@@ -90,7 +91,7 @@ func open(cfg Config, timings timings) (*Store, error) {
 		return nil, fmt.Errorf("database settings: %w", err)
 	}
 	return &Store{
-		pool: pool, schema: cfg.Schema, sql: newStatements(cfg.Schema, cfg.Durable), timings: timings,
+		pool: pool, schema: cfg.Schema, durable: cfg.Durable, sql: newStatements(cfg.Schema, cfg.Durable), timings: timings,
 		claims: map[claimKey]string{}, walks: newWalks(),
 	}, nil
 }
