@@ -133,7 +133,7 @@ func (r *Relay) deliverAbandoned(ctx, inFlight context.Context, scope envelope.S
 // outlive takes the marks off a claim of abandoned rows when this process has lived for a moment
 // with them, or if rows are left when the claim has ended by then: whatever becomes of the
 // events, and of what is written about them, they did not end this process.
-func (r *Relay) outlive(ctx context.Context, d *delivery, ended <-chan struct{}) {
+func (r *Relay) outlive(ctx context.Context, d *delivery, claim Claim, ended <-chan struct{}) {
 	for wait := survival; ; wait = aloneLook {
 		select {
 		case <-ended:
@@ -145,11 +145,11 @@ func (r *Relay) outlive(ctx context.Context, d *delivery, ended <-chan struct{})
 			return
 		case <-time.After(wait):
 		}
-		if err := r.unmark(ctx, d.claim); err == nil {
+		if err := r.unmark(ctx, claim); err == nil {
 			close(d.survived)
 			return
 		} else if ctx.Err() == nil {
-			r.failed(d.claim.Scope, err)
+			r.failed(claim.Scope, err)
 		}
 	}
 }

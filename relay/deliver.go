@@ -167,7 +167,7 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) (un
 		return nil, nil
 	}
 	d.beat()
-	if err := r.settleOnce(ctx, d, verdicts); err != nil && ctx.Err() == nil {
+	if err := r.settleOnce(ctx, d.claim, verdicts); err != nil && ctx.Err() == nil {
 		r.failed(d.claim.Scope, err)
 		return verdicts, err
 	}
@@ -179,14 +179,14 @@ func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) (un
 // for what it is, is tried in smaller and smaller parts, so that a single row does not keep others
 // from being written, and given up for a row alone when its claim, which was to end then, has long
 // been over. Only a few such calls are under way at once, so that others find a connection.
-func (r *Relay) insist(ctx context.Context, d *delivery, verdicts []Verdict, why error, expires time.Time) {
+func (r *Relay) insist(ctx context.Context, d *delivery, claim Claim, verdicts []Verdict, why error) {
 	parts, held, written := split(verdicts, why), false, false
 	hold := func(wanted bool) {
 		switch {
 		case wanted && !held:
-			r.scheduler.hold(d.claim.Scope)
+			r.scheduler.hold(claim.Scope)
 		case !wanted && held:
-			r.scheduler.letGo(d.claim.Scope)
+			r.scheduler.letGo(claim.Scope)
 		}
 		held = wanted
 	}
@@ -199,7 +199,7 @@ func (r *Relay) insist(ctx context.Context, d *delivery, verdicts []Verdict, why
 		for len(parts) > 0 {
 			part := parts[0]
 			parts = parts[1:]
-			err := r.insistOnce(ctx, d, part)
+			err := r.insistOnce(ctx, d, claim, part)
 			if ctx.Err() != nil {
 				return
 			}
@@ -209,7 +209,7 @@ func (r *Relay) insist(ctx context.Context, d *delivery, verdicts []Verdict, why
 				hold(false)
 			case refused && len(part) > 1:
 				parts = append(parts, split(part, err)...)
-			case refused && time.Since(expires) > renewFor:
+			case refused && time.Since(claim.Expires) > renewFor:
 			default:
 				left, alone = append(left, part), alone && refused
 			}
@@ -233,7 +233,7 @@ func split(verdicts []Verdict, why error) [][]Verdict {
 }
 
 // insistOnce makes one call of those.
-func (r *Relay) insistOnce(ctx context.Context, d *delivery, part []Verdict) error {
+func (r *Relay) insistOnce(ctx context.Context, d *delivery, claim Claim, part []Verdict) error {
 	select {
 	case r.insisting <- struct{}{}:
 		defer func() { <-r.insisting }()
@@ -241,23 +241,23 @@ func (r *Relay) insistOnce(ctx context.Context, d *delivery, part []Verdict) err
 		return context.Cause(ctx)
 	}
 	d.beat()
-	err := r.settleOnce(ctx, d, part)
+	err := r.settleOnce(ctx, claim, part)
 	if err != nil && ctx.Err() == nil {
-		r.failed(d.claim.Scope, err)
+		r.failed(claim.Scope, err)
 	}
 	return err
 }
 
 // settleOnce writes verdicts and tells of it.
-func (r *Relay) settleOnce(ctx context.Context, d *delivery, verdicts []Verdict) error {
+func (r *Relay) settleOnce(ctx context.Context, claim Claim, verdicts []Verdict) error {
 	start := time.Now()
-	results, err := r.store.Settle(ctx, d.claim, verdicts)
+	results, err := r.store.Settle(ctx, claim, verdicts)
 	if err != nil {
 		return err
 	}
 	r.database.worked()
-	r.observer.Settled(d.claim, verdicts, results, time.Since(start))
-	r.tell(d.claim, verdicts)
+	r.observer.Settled(claim, verdicts, results, time.Since(start))
+	r.tell(claim, verdicts)
 	return nil
 }
 

@@ -194,7 +194,8 @@ func (r *Relay) follow(ctx context.Context, d *delivery, ended <-chan struct{}) 
 	defer r.observer.Released(d.claim)
 	d.answers = r.publish(ctx, d.claim, r.background.Go)
 	if d.leftBehind() {
-		r.background.Go(func() { r.outlive(ctx, d, ended) }) // from now on: making events of rows may end the process too
+		claim := d.claim                                            // renewals change it
+		r.background.Go(func() { r.outlive(ctx, d, claim, ended) }) // from now on: making events of rows may end the process too
 	}
 	r.collect(ctx, d, d.start.Add(r.scheduler.patience(d.claim.Scope)))
 	if d.waits() {
@@ -294,8 +295,8 @@ func (r *Relay) settleNew(ctx context.Context, d *delivery) {
 func (r *Relay) settleAll(ctx context.Context, d *delivery, verdicts []Verdict) {
 	if unwritten, why := r.settle(ctx, d, verdicts); len(unwritten) > 0 {
 		r.release(d)
-		expires := d.claim.Expires
-		d.insisting.Go(func() { r.insist(ctx, d, unwritten, why, expires) })
+		claim := d.claim // renewals change it
+		d.insisting.Go(func() { r.insist(ctx, d, claim, unwritten, why) })
 	}
 }
 
@@ -335,7 +336,7 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 		}
 		d.known = now
 		if unwritten, why := r.settle(ctx, d, late); len(unwritten) > 0 {
-			r.insist(ctx, d, unwritten, why, d.claim.Expires)
+			r.insist(ctx, d, d.claim, unwritten, why)
 		}
 	}
 }
