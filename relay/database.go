@@ -13,6 +13,8 @@ const (
 	// them failed since one worked, and that was not longer ago.
 	fewFailures = 3
 	lastWorked  = time.Second
+	// Refusals say something of the database when nothing else has come for so long.
+	refusing = 10 * time.Second
 )
 
 // gate keeps a relay from hammering a database that fails. While it fails, one
@@ -99,8 +101,12 @@ func (g *gate) failed(err error) {
 // refused tells that the database answered a call and refused it, which says nothing of others.
 func (g *gate) refused(err error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.refusal = err
+	all := time.Since(g.lastOK) > refusing
+	g.mu.Unlock()
+	if all {
+		g.failed(err)
+	}
 }
 
 // health is when a call last worked, and the error if none does now.

@@ -181,3 +181,38 @@ func TestGateEndsWithContext(t *testing.T) {
 		leave()
 	})
 }
+
+// TestGateAndRefusals: a database that refuses some calls is called on by all, and one that refuses every call by one at a time.
+func TestGateAndRefusals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(whole)
+		closed := func() bool {
+			opened, _ := g.state()
+			select {
+			case <-opened:
+				return false
+			default:
+				return true
+			}
+		}
+		g.worked()
+		for range 100 {
+			g.refused(errors.New("refused"))
+			time.Sleep(time.Second)
+			g.worked()
+		}
+		if closed() {
+			t.Error("the gate is closed although calls work")
+		}
+		g.refused(errors.New("refused"))
+		time.Sleep(refusing + time.Second)
+		if _, err := g.health(); err == nil || closed() {
+			t.Errorf("health is %v, closed %t; want the refusal, and open", err, closed())
+		}
+		g.refused(errors.New("refused"))
+		if !closed() {
+			t.Error("the gate is open although nothing but refusals has come for long")
+		}
+	})
+}
