@@ -28,7 +28,7 @@ bin-demo:
 .PHONY: test
 test: tools ## all tests: unit, race, real PostgreSQL, real Kafka, real Aksara, a real browser
 	$(GO) run ./internal/testservers -postgres -kafka -secure -- \
-		$(GO) test -race -shuffle=on -timeout 20m ./...
+		$(GO) test -race -shuffle=on -timeout 30m ./...
 
 .PHONY: check
 check: ## gofmt, go vet, staticcheck, the state of go.mod, and the manifests

@@ -24,10 +24,11 @@ type gate struct {
 	jitter func(time.Duration) time.Duration
 
 	mu       sync.Mutex
-	err      error // of the last call; nil while the gate is open
-	failures int   // in a row
-	lately   int   // since a call worked
-	refusal  error // of the last call that it answered and refused; nil after one that worked
+	err      error     // of the last call; nil while the gate is open
+	failures int       // in a row
+	lately   int       // since a call worked
+	refusal  error     // of the last call that it refused; nil after a claim or settlement that worked
+	lastDone time.Time // when one of those last did
 	notUntil time.Time
 	opened   chan struct{} // closed when the gate opens; replaced when it closes
 	probe    chan struct{} // holds the place of the one caller that may try
@@ -69,11 +70,20 @@ func (g *gate) state() (opened <-chan struct{}, wait time.Duration) {
 	return g.opened, time.Until(g.notUntil)
 }
 
-// worked tells that the database answered.
+// worked tells that the database did what was asked of it.
 func (g *gate) worked() {
+	g.answered()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lastOK, g.lately, g.refusal = time.Now(), 0, nil
+	g.lastDone, g.refusal = time.Now(), nil
+}
+
+// answered tells that the database answered a look at what is due, which says little of its
+// readiness for more.
+func (g *gate) answered() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lastOK, g.lately = time.Now(), 0
 	if g.err != nil {
 		g.err, g.failures, g.notUntil = nil, 0, time.Time{}
 		close(g.opened)
@@ -113,7 +123,7 @@ func (g *gate) refused(err error) {
 func (g *gate) health() (lastOK time.Time, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err == nil && time.Since(g.lastOK) > quickClaim {
+	if g.err == nil && time.Since(g.lastDone) > quickClaim {
 		return g.lastOK, g.refusal
 	}
 	return g.lastOK, g.err

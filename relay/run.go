@@ -89,7 +89,7 @@ func (r *Relay) look(ctx context.Context, turns []*turn) {
 		r.failed(scopes[0], err)
 		r.scheduler.unseen(turns)
 	default:
-		r.database.worked()
+		r.database.answered()
 		r.scheduler.looked(turns, due)
 	}
 }
