@@ -33,6 +33,14 @@ func TestExactlyOnceRightsAreTakenAway(t *testing.T) {
 	ledger, prefix := mode["RELAY_LEDGER_TOPIC"], mode["RELAY_TRANSACTIONAL_ID"]+"-"
 	broker.Allow(t, user, transitions(s.Topic))
 	broker.Allow(t, user, onTopic(ledger, kadm.OpRead, kadm.OpWrite, kadm.OpDescribe, kadm.OpDescribeConfigs))
+	// The own ids are not enough: a relay also ends what others have left.
+	own := kadm.NewACLs().TransactionalIDs(prefix+"0-0").ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpWrite, kadm.OpDescribe)
+	grantIDs := fmt.Sprintf("grant WRITE, DESCRIBE on transactional ids with the prefix %q", prefix)
+	broker.Allow(t, user, own)
+	if out, _, status := relayproc.Command(t, s.Env("acme", env, mode), "check"); status != 3 || !strings.Contains(out, grantIDs) {
+		t.Errorf("with rights on the own id alone check has status %d:\n%s", status, out)
+	}
+	broker.Revoke(t, user, own)
 	broker.Allow(t, user, onIDs(prefix, kadm.OpWrite, kadm.OpDescribe))
 	if out, _, status := relayproc.Command(t, s.Env("acme", env, mode), "check"); status != 0 || strings.Contains(out, "fail ") {
 		t.Errorf("with the documented rights check has status %d:\n%s", status, out)
@@ -41,7 +49,6 @@ func TestExactlyOnceRightsAreTakenAway(t *testing.T) {
 	s.run(env, mode, quickRetry)
 	s.progress(100)
 
-	grantIDs := fmt.Sprintf("grant WRITE, DESCRIBE on transactional ids with the prefix %q", prefix)
 	ledgerRights := fmt.Sprintf("rights on ledger topic %q are missing: ", ledger)
 	for _, missing := range []struct {
 		taken *kadm.ACLBuilder
