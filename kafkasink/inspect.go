@@ -24,7 +24,7 @@ const (
 )
 
 // Inspect tells whether events of the scopes could be sent, one finding for each thing
-// looked at. It sends nothing. Of more than ten topics only those that are not as they
+// looked at. It sends no event. Of more than ten topics only those that are not as they
 // should be are told of, ten at most, and the others counted.
 func Inspect(ctx context.Context, cfg Config, scopes []envelope.Scope) []relay.Finding {
 	ctx, cancel := context.WithTimeoutCause(ctx, inspectTimeout, fmt.Errorf("no broker answered in %s", inspectTimeout))
@@ -42,7 +42,7 @@ func Inspect(ctx context.Context, cfg Config, scopes []envelope.Scope) []relay.F
 		return findings
 	}
 	if cfg.Ledger != "" {
-		findings = append(findings, inspectTransactions(ctx, client))
+		findings = append(findings, inspectTransactions(ctx, client), cfg.inspectIDs(ctx, client))
 	}
 	return append(findings, cfg.inspectTopics(ctx, client, scopes)...)
 }
@@ -130,6 +130,9 @@ func (c Config) inspectTopics(ctx context.Context, client *kgo.Client, scopes []
 		}
 		t.role = roles[name]
 		all[i] = t.judge(c.MinInsyncReplicas)
+		if t.role == forLedger && t.missing == nil {
+			all[i] = append(all[i], t.judgeLedgerSize(c.LedgerPartitions))
+		}
 	}
 	return summarise(all)
 }

@@ -30,7 +30,7 @@ func (t topicSettings) judge(minInsync int) []relay.Finding {
 		{Check: "topic", Seen: fmt.Sprintf("%s has %d partitions", name, t.partitions)},
 		t.judgeRights(),
 	}
-	if t.configs != nil && !t.mayNotRead() {
+	if t.configs != nil && !t.settingsHidden() {
 		return append(findings, fault("topic settings", "the settings of "+name+" can't be read: "+t.configs.Error(),
 			"see the broker's log"))
 	}
@@ -58,15 +58,29 @@ func (t topicSettings) judgeCleanup() relay.Finding {
 	return f
 }
 
+// judgeLedgerSize is about room for all slots of a relay.
+func (t topicSettings) judgeLedgerSize(needed int) relay.Finding {
+	f := relay.Finding{Check: "ledger size", Seen: fmt.Sprintf("%s has %d partitions, and this relay needs %d", t, t.partitions, needed)}
+	if t.partitions < needed {
+		f.Level = relay.Fail
+		f.Do = fmt.Sprintf("give it %d partitions or more, which may be done at any time: it needs RELAY_INSTANCE x %d + RELAY_WORKERS",
+			needed, relay.SlotsPerInstance)
+	}
+	return f
+}
+
 func fault(check, seen, do string) relay.Finding {
 	return relay.Finding{Check: check, Level: relay.Fail, Seen: seen, Do: do}
 }
 
-// judgeHidden is about a topic that the cluster does not talk about. WRITE brings
-// DESCRIBE with it, so neither is there.
+// judgeHidden is about a topic that the cluster does not talk about. WRITE and READ bring
+// DESCRIBE with them, so none of them is there.
 func (t topicSettings) judgeHidden() relay.Finding {
 	lacking := []string{"DESCRIBE", "WRITE"}
-	if t.mayNotRead() {
+	if t.role == forLedger {
+		lacking = append(lacking, "READ")
+	}
+	if t.settingsHidden() {
 		lacking = append(lacking, "DESCRIBE_CONFIGS")
 	}
 	rights := strings.Join(lacking, ", ")
@@ -79,7 +93,10 @@ func (t topicSettings) judgeRights() relay.Finding {
 	if !t.mayWrite {
 		lacking = append(lacking, "WRITE")
 	}
-	if t.mayNotRead() {
+	if t.role == forLedger && !t.mayRead {
+		lacking = append(lacking, "READ")
+	}
+	if t.settingsHidden() {
 		lacking = append(lacking, "DESCRIBE_CONFIGS")
 	}
 	if lacking == nil {
@@ -89,8 +106,10 @@ func (t topicSettings) judgeRights() relay.Finding {
 	return fault("topic rights", fmt.Sprintf("rights on %s are missing: %s", t, rights), "grant "+rights+" on it")
 }
 
-// mayNotRead is true if the topic's settings are kept from the relay.
-func (t topicSettings) mayNotRead() bool { return errors.Is(t.configs, kerr.TopicAuthorizationFailed) }
+// settingsHidden is true if the topic's settings are kept from the relay.
+func (t topicSettings) settingsHidden() bool {
+	return errors.Is(t.configs, kerr.TopicAuthorizationFailed)
+}
 
 func (t topicSettings) judgeReplicas(minInsync int) relay.Finding {
 	const variable = "RELAY_KAFKA_MIN_INSYNC_REPLICAS"

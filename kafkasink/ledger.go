@@ -117,14 +117,14 @@ func (s *Sink) Last(ctx context.Context, slot relay.Slot) (entry relay.Entry, ok
 	defer cancel()
 	start, end, err := s.ledgerSpan(ctx, slot)
 	if err != nil {
-		return entry, false, fmt.Errorf("read the ledger: %w", because(ctx, err))
+		return entry, false, s.explainLedger(because(ctx, err))
 	}
 	for tail := int64(firstTail); ; tail *= moreTail {
 		from := max(start, end-tail)
 		last, err := s.lastBetween(ctx, slot, from, end)
 		switch {
 		case err != nil:
-			return entry, false, fmt.Errorf("read the ledger: %w", because(ctx, err))
+			return entry, false, s.explainLedger(because(ctx, err))
 		case last != nil:
 			entry, err = parseLedger(last)
 			return entry, err == nil, err
@@ -132,6 +132,14 @@ func (s *Sink) Last(ctx context.Context, slot relay.Slot) (entry relay.Entry, ok
 			return entry, false, nil
 		}
 	}
+}
+
+// explainLedger says what to do about a ledger that can't be read.
+func (s *Sink) explainLedger(err error) error {
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return fmt.Errorf("rights on ledger topic %q are missing: grant READ on it: %w", s.cfg.Ledger, err)
+	}
+	return fmt.Errorf("read the ledger: %w", err)
 }
 
 // ledgerSpan gives where a slot's partition begins and ends: up to the high watermark, and not

@@ -28,6 +28,10 @@ type Config struct {
 	DeadLetterTopic func(envelope.Scope) string
 	// Ledger is the topic of the ledger in exactly-once mode.
 	Ledger string
+	// LedgerPartitions is how many of the ledger's partitions this relay needs to exist.
+	LedgerPartitions int
+	// TransactionalID is the prefix of transactional ids in exactly-once mode.
+	TransactionalID string
 	// MinInsyncReplicas is the least that a topic must promise.
 	MinInsyncReplicas int
 	// DeliveryTimeout is how long an event that could not be sent yet is kept; one that
@@ -108,6 +112,11 @@ func (s *Sink) Ready(scope envelope.Scope) error {
 	}
 	if err := s.topics.ready(topic); err != nil {
 		return err
+	}
+	if s.cfg.Ledger != "" {
+		if err := s.topics.readyForLedger(s.cfg.Ledger); err != nil {
+			return err
+		}
 	}
 	// What has waited for longer may be for one partition, or one broker, that does not answer; the
 	// relay bounds what waits so.

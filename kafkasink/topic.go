@@ -27,7 +27,8 @@ type topicSettings struct {
 	partitions int
 	replicas   int  // of the partition that has fewest
 	inSync     int  // likewise, of those that are in sync now
-	mayWrite   bool // as far as the cluster tells
+	mayWrite   bool // as far as the cluster tells, as is mayRead
+	mayRead    bool
 	configs    error
 	minInsync  int
 	maxMessage int // the largest batch: max.message.bytes, or segment.bytes if that is less
@@ -110,9 +111,10 @@ func describeTopic(answer *kmsg.MetadataResponseTopic) topicSettings {
 			t.inSync = len(p.ISR)
 		}
 	}
-	t.mayWrite = true
+	t.mayWrite, t.mayRead = true, true
 	if ops := answer.AuthorizedOperations; ops != -2147483648 { // the protocol's word for "not told"
 		t.mayWrite = ops&(1<<kmsg.ACLOperationWrite) != 0
+		t.mayRead = ops&(1<<kmsg.ACLOperationRead) != 0
 	}
 	return t
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"outboxrelay/envelope"
 	"outboxrelay/relay"
@@ -19,8 +18,7 @@ const (
 	// it by itself. Consumers that read committed records wait for so long, and up to 10 s more,
 	// where a relay was lost and none is left.
 	transactionMargin = 5 * time.Second
-	fenceAgain        = 20 * time.Millisecond // while the former transaction is being ended
-	openTimeout       = 10 * time.Second      // for taking a slot, or fencing another's
+	openTimeout       = 10 * time.Second // for taking a slot, or fencing another's
 )
 
 var _ relay.Transactions = (*Sink)(nil)
@@ -40,7 +38,7 @@ func (s *Sink) Open(ctx context.Context, slot relay.Slot) (relay.Session, error)
 		return nil, err
 	}
 	client, err := newClient(s.cfg, s.topics.terms,
-		kgo.TransactionalID(slot.ID), kgo.TransactionTimeout(s.transactionTimeout()),
+		kgo.TransactionalID(slot.ID), kgo.TransactionTimeout(s.cfg.transactionTimeout()),
 		kgo.RecordPartitioner(s.partitioner()))
 	if err != nil {
 		return nil, fmt.Errorf("kafka settings: %w", err)
@@ -49,12 +47,12 @@ func (s *Sink) Open(ctx context.Context, slot relay.Slot) (relay.Session, error)
 	// takes the slot between a claim and that would be fenced by us, and not we by it.
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		client.Close()
-		return nil, s.explainSlot(slot, because(ctx, err))
+		return nil, s.cfg.explainID(slot.ID, because(ctx, err))
 	}
 	return &session{sink: s, slot: slot, client: client}, nil
 }
 
-func (s *Sink) transactionTimeout() time.Duration { return s.cfg.DeliveryTimeout + transactionMargin }
+func (c Config) transactionTimeout() time.Duration { return c.DeliveryTimeout + transactionMargin }
 
 // partitioner places events by their key, and entries in their slot's partition.
 func (s *Sink) partitioner() kgo.Partitioner {
@@ -71,43 +69,14 @@ type partitionerFunc func(topic string) kgo.TopicPartitioner
 
 func (f partitionerFunc) ForTopic(topic string) kgo.TopicPartitioner { return f(topic) }
 
-// explainSlot says what to do about a slot that can't be taken.
-func (s *Sink) explainSlot(slot relay.Slot, err error) error {
-	switch {
-	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return fmt.Errorf("rights on transactional id %q are missing: grant WRITE and DESCRIBE on transactional ids with the prefix "+
-			"that RELAY_TRANSACTIONAL_ID names, and -: %w", slot.ID, err)
-	case errors.Is(err, kerr.InvalidTransactionTimeout):
-		return fmt.Errorf("the brokers' transaction.max.timeout.ms is below the %s that the relay asks for: raise it: %w", s.transactionTimeout(), err)
-	}
-	return fmt.Errorf("transactional id %q can't be used: %w", slot.ID, err)
-}
-
 // Fence implements [relay.Transactions].
 func (s *Sink) Fence(ctx context.Context, slot relay.Slot) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer from Kafka in %s", openTimeout))
 	defer cancel()
-	req := kmsg.NewPtrInitProducerIDRequest()
-	req.TransactionalID = &slot.ID
-	req.TransactionTimeoutMillis = int32(s.transactionTimeout().Milliseconds())
-	req.ProducerID, req.ProducerEpoch = -1, -1
-	for {
-		resp, err := req.RequestWith(ctx, s.current().Client)
-		if err == nil {
-			err = kerr.ErrorForCode(resp.ErrorCode)
-		}
-		if !errors.Is(err, kerr.ConcurrentTransactions) {
-			if err != nil {
-				err = s.explainSlot(slot, because(ctx, err))
-			}
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return s.explainSlot(slot, context.Cause(ctx))
-		case <-time.After(fenceAgain):
-		}
+	if err := s.cfg.fence(ctx, s.current().Client, slot.ID); err != nil {
+		return s.cfg.explainID(slot.ID, err)
 	}
+	return nil
 }
 
 // Commit implements [relay.Session].

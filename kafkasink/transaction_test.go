@@ -160,7 +160,9 @@ func TestUnfitLedger(t *testing.T) {
 		} {
 			cfg := config(broker, topic)
 			cfg.Ledger = ledger
-			if _, err := openReady(t, cfg, quick()).Open(t.Context(), slot()); err == nil || !strings.Contains(err.Error(), want) {
+			sink := open(t, cfg, quick())
+			waitFor(t, "the topic of events", func() error { return sink.topics.ready(topic) })
+			if _, err := sink.Open(t.Context(), slot()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q in it", err, want)
 			}
 		}

@@ -55,7 +55,11 @@ func inspect(ctx context.Context, s *settings.Settings) []relay.Finding {
 	both.Go(func() { database = inspectDatabase(ctx, s) })
 	both.Go(func() { broker = kafkasink.Inspect(ctx, sinkConfig(s, nil), s.Scopes) })
 	both.Wait()
-	return append(database, broker...)
+	findings := append(database, broker...)
+	if s.Delivery == settings.ExactlyOnce && worst(findings) != relay.Fail {
+		findings = append(findings, inspectClaims(ctx, s)...)
+	}
+	return findings
 }
 
 func inspectDatabase(ctx context.Context, s *settings.Settings) []relay.Finding {

@@ -33,8 +33,8 @@ func (a *app) ledger(ctx context.Context, args []string) error {
 	return usageError("say what to do: list, release or mark")
 }
 
-// claims are those that hold rows now, and a relay to settle them with.
-func (a *app) claims(ctx context.Context, s *settings.Settings) (all []relay.Claimed, r *relay.Relay, done func(), err error) {
+// openClaims gives the claims that hold rows now, and a relay to settle them with.
+func openClaims(ctx context.Context, s *settings.Settings) (all []relay.Claimed, r *relay.Relay, done func(), err error) {
 	if s.Delivery != settings.ExactlyOnce {
 		return nil, nil, nil, usageError("there is a ledger in exactly-once mode only: set RELAY_DELIVERY=exactly-once")
 	}
@@ -76,7 +76,7 @@ func (a *app) ledgerList(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	claims, _, done, err := a.claims(ctx, s)
+	claims, _, done, err := openClaims(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (a *app) ledgerSettle(ctx context.Context, args []string, what, word, cost 
 	if err != nil {
 		return err
 	}
-	claims, r, done, err := a.claims(ctx, s)
+	claims, r, done, err := openClaims(ctx, s)
 	if err != nil {
 		return err
 	}

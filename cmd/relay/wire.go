@@ -76,6 +76,8 @@ func sinkConfig(s *settings.Settings, log func(string)) kafkasink.Config {
 		Topic:             topicOf(s),
 		DeadLetterTopic:   deadLetterTopicOf(s),
 		Ledger:            ledgerOf(s),
+		LedgerPartitions:  s.Instance*relay.SlotsPerInstance + s.Workers,
+		TransactionalID:   s.TransactionalID,
 		MinInsyncReplicas: s.Kafka.MinInsyncReplicas,
 		DeliveryTimeout:   s.Kafka.DeliveryTimeout,
 		Compression:       s.Kafka.Compression,

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"outboxrelay/internal/moments"
 	"outboxrelay/internal/relayproc"
@@ -189,6 +190,36 @@ func TestExactlyOnceLedgerOfOtherRows(t *testing.T) {
 	s.eachOnce(60)
 }
 
+// Relays that serve different tenants of one database share a prefix. With numbers of their own they don't meet; with the same
+// one each fences the other, and the log says so. Each event is there once either way.
+func TestExactlyOnceOtherScopes(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{"0", "1"} {
+		t.Run("instance "+second, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			mode, globex := s.exactly(), relayproc.Tenant(t, "globex")
+			mode["RELAY_LEDGER_TOPIC"] = s.Broker.Topic(t, 16, map[string]string{"cleanup.policy": "compact"})
+			s.relay = relayproc.Start(t, s.Env("acme", mode, oneWorker))
+			other := relayproc.Start(t, s.Env("globex", mode, oneWorker, map[string]string{"RELAY_INSTANCE": second}))
+			s.ready()
+			rounds := 0
+			// A log tells of such trouble once a minute at most, and may have told of other trouble of the slot.
+			relayproc.Within(t, 3*time.Minute, "each to have its turn", func() error {
+				s.Fill(s.acme, 10, 3)
+				s.Fill(globex, 10, 3)
+				s.Drained("true")
+				named := strings.Contains(s.relay.Log.String()+other.Log.String(), "if another relay has the same RELAY_INSTANCE, give it another")
+				if rounds++; rounds < 10 || named != (second == "0") {
+					return fmt.Errorf("after %d rounds a log names the number that two have: %t", rounds, named)
+				}
+				return nil
+			})
+			s.eachOnce(rounds * 60)
+		})
+	}
+}
+
 // The ledger is lost while claims are undecided: they are left alone, and the log says why.
 func TestExactlyOnceLedgerLost(t *testing.T) {
 	t.Parallel()
@@ -198,7 +229,7 @@ func TestExactlyOnceLedgerLost(t *testing.T) {
 	s.DB.Exec(t, `update aksara_operation_outbox set claimed_by = $1 || '-0-0#0123456789abcdef', claim_expires_at = now() + interval '1 minute'`,
 		mode["RELAY_TRANSACTIONAL_ID"])
 	s.run(mode, map[string]string{"RELAY_WORKERS": "1"})
-	s.says(s.relay, "the ledger has no entry of it although there are, or were, claims by it")
+	s.says(s.relay, "the ledger has no entry of it although there are claims by it")
 	if n := s.CountRows("claimed_by is null"); n > 0 {
 		t.Errorf("%d rows were released", n)
 	}
