@@ -125,9 +125,17 @@ func (m *model) sends(n *moves, p int, c call, is step) {
 	}
 	is.what = "nothing can be sent"
 	n.add(is, func(w *world) string {
+		w.slots[c.slot].spent(p)
 		m.hear(w, p, false, answer{outcome: failed})
 		return ""
 	})
+}
+
+// spent ends the use of a relay's session: after an error it may commit nothing more.
+func (s *slot) spent(p int) {
+	if s.holder == uint8(p) { //nolint:gosec // two relays
+		s.holder = nobody
+	}
 }
 
 // unanswered tells a relay that it gets no answer to a commit.
@@ -135,6 +143,7 @@ func (m *model) unanswered(w *world, p int, c call) {
 	if m.unknown {
 		w.rows, _ = m.settle(w.rows, c.token, 0, c.marks)
 	}
+	w.slots[c.slot].spent(p)
 	m.hear(w, p, false, answer{outcome: failed})
 }
 
