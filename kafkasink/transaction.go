@@ -108,10 +108,13 @@ var (
 // fenced adds [relay.ErrFenced] to what brokers answer to who has lost its transactional id, or
 // whose transaction was ended for it.
 func fenced(err error) error {
-	for _, sign := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping} {
+	for _, sign := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState} {
 		if errors.Is(err, sign) {
 			return relay.NotAttempted.Wrap(fmt.Errorf("%w: %w", relay.ErrFenced, err))
 		}
+	}
+	if errors.Is(err, kerr.InvalidProducerIDMapping) { // the brokers forgot a slot that was idle for very long
+		return relay.NotAttempted.Wrap(err)
 	}
 	return err
 }

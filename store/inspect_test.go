@@ -177,7 +177,7 @@ func TestInspectTellsOfForgetfulServers(t *testing.T) {
 	}
 	var want []finding
 	if fsync == "off" {
-		want = append(want, fault("durability", "fsync=off", "RELAY_DELIVERY=at-least-once"))
+		want = append(want, warning("durability", "fsync=off", "RELAY_DELIVERY=at-least-once"))
 	}
 	wantFindings(t, in.inspect(t, func(c *store.Config) { c.Durable = true }), want...)
 }
