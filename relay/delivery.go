@@ -169,7 +169,11 @@ func (r *Relay) release(d *delivery) bool {
 
 // mostFollowed bounds what waits in the background for answers, in bytes.
 func (r *Relay) mostFollowed() int64 {
-	return followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)
+	most := followedPerWorker * int64(r.cfg.Workers) * (r.cfg.BatchBytes + leastFollowed)
+	if r.cfg.MostFollowed > 0 {
+		most = min(most, r.cfg.MostFollowed)
+	}
+	return most
 }
 
 var errSilent = errors.New("no answer came to what was sent within the delivery time-out; it is waited for, and the lease renewed meanwhile")

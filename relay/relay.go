@@ -47,6 +47,9 @@ type Config struct {
 	// claim; one row always fits.
 	BatchRows  int
 	BatchBytes int64
+	// MostFollowed bounds what waits in the background for answers, in bytes, beside 4 full claims
+	// a worker; 0 for that alone.
+	MostFollowed int64
 	// Workers is how many claims are in flight at once.
 	Workers int
 	// PollInterval is the longest wait before an idle scope is looked at again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -127,7 +128,7 @@ func relayConfig(s *settings.Settings, sink *kafkasink.Sink, db *store.Store) re
 		exactly = &relay.ExactlyOnce{Prefix: s.TransactionalID, Instance: s.Instance, Sink: sink, Store: db}
 	}
 	return relay.Config{
-		DeadLetters: letters, ExactlyOnce: exactly,
+		DeadLetters: letters, ExactlyOnce: exactly, MostFollowed: debug.SetMemoryLimit(-1) / 4, // of the limit, if there is one
 		Namespace: s.Namespace, WorkerID: s.WorkerID,
 		Lease: s.Lease, DeliveryTimeout: s.Kafka.DeliveryTimeout,
 		RetryDelay: s.RetryDelay, RetryMaxDelay: s.RetryMaxDelay,

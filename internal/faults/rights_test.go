@@ -53,7 +53,7 @@ func TestKafkaRightsAreTakenAway(t *testing.T) {
 	s.run(env, quickRetry)
 	s.progress(100)
 
-	for _, missing := range []struct {
+	for i, missing := range []struct {
 		taken []kadm.ACLOperation
 		named string
 	}{
@@ -64,6 +64,9 @@ func TestKafkaRightsAreTakenAway(t *testing.T) {
 		broker.Revoke(t, user, rights(missing.taken...))
 		s.unready(missing.named)
 		s.nothingIsClaimed()
+		if i == 0 { // the others may fall into the same minute, of which the log has one line
+			s.says(s.relay, missing.named)
+		}
 		broker.Allow(t, user, rights(missing.taken...))
 		s.ready()
 		s.recovered()
@@ -77,9 +80,6 @@ func TestKafkaRightsAreTakenAway(t *testing.T) {
 
 	stop()
 	s.deliveredInOrder()
-	if !strings.Contains(s.relay.Log.String(), "grant WRITE on it") {
-		t.Error("the log does not name the first right that was missing")
-	}
 }
 
 // nothingIsClaimed waits until an event has been due for two seconds without being claimed, though the relay usually takes
