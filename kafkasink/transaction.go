@@ -92,7 +92,10 @@ func (t *session) Commit(ctx context.Context, entry relay.Entry, events []envelo
 		return nil, fmt.Errorf("begin transaction: %w", fenced(err))
 	}
 	if answers, err = t.produce(ctx, append(records, ledgerRecord(t.sink.cfg.Ledger, t.slot, entry))); err != nil {
-		return answers[:len(records)], fenced(err)
+		if lost := fenced(err); relay.ClassOf(lost) == relay.NotAttempted {
+			return nil, lost // what brokers say of the records is about the slot, and not about their topics
+		}
+		return answers[:len(records)], err
 	}
 	if err := t.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return nil, fmt.Errorf("commit transaction: %w", fenced(because(ctx, err)))

@@ -118,7 +118,7 @@ func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, erro
 	claim, err := r.makeClaim(ctx, req)
 	if err != nil {
 		r.failed(t.scope, fmt.Errorf("claim: %w", err))
-		r.scheduler.failed(t, req.Rows, time.Since(start))
+		r.scheduler.failed(t, req.Rows, ClassOf(err) == RowFault, time.Since(start))
 		return Claim{}, err
 	}
 	r.database.worked()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,6 +51,7 @@ func TestStopsUnderLoad(t *testing.T) {
 				}
 				stop := f.start(scopes...)
 				time.Sleep(after)
+				synctest.Wait() // none is about to begin
 				stopped.Store(true)
 				begin := time.Now()
 				stop()

@@ -29,7 +29,7 @@ const (
 	smaller    = 30
 	mostProbed = 500
 
-	// A scope of which claims fail is claimed of after growing waits, and so many times the time
+	// A scope of which claims are refused is claimed of after growing waits, and so many times the time
 	// that the last one took; one such scope at a time, so that others have the other workers.
 	longestClaimWait = 5 * time.Second
 	sickWaits        = 5
@@ -288,15 +288,19 @@ func (s *scheduler) unseen(turns []*turn) {
 	}
 }
 
-// failed gives a turn back after a claim that failed when it asked for so many rows, and took
-// so long. The next one asks for fewer: what a database can't do in time for a thousand rows it
-// may do for one, and a row that takes very long is found so and dealt with.
-func (s *scheduler) failed(t *turn, rows int, took time.Duration) {
+// failed gives a turn back after a claim that failed when it asked for so many rows. The
+// next one asks for fewer: what a database can't do in time for a thousand rows it may
+// do for one, and a row that takes very long is found so and dealt with. If the database has
+// refused it, after so long, that is about the scope, and not about the way to the database.
+func (s *scheduler) failed(t *turn, rows int, refused bool, took time.Duration) {
 	s.mu.Lock()
 	t.most = max(1, rows/smaller)
 	t.idle = false
-	t.fails++
-	wait := max(growing(firstDatabaseWait, longestClaimWait, t.fails), sickWaits*took)
+	wait := firstDatabaseWait
+	if refused {
+		t.fails++
+		wait = max(growing(firstDatabaseWait, longestClaimWait, t.fails), sickWaits*took)
+	}
 	s.probed(t)
 	s.mu.Unlock()
 	s.put(t, wait)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +172,35 @@ func TestLockedRowHoldsUpItself(t *testing.T) {
 		})
 		if took := time.Since(began); took > relay.DefaultLease/2 {
 			t.Errorf("the others were marked after %s", took)
+		}
+		stop()
+	})
+}
+
+// TestLostCallsAreNoRefusals: the way to the database is cut, so that calls end without an answer after ten seconds each. That
+// says nothing of their scopes: when it is back they are served soon.
+func TestLostCallsAreNoRefusals(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		acme := f.scope("acme")
+		var cut atomic.Bool
+		f.store.SetFault(func(ctx context.Context, _ relaytest.Call, done bool) error {
+			if cut.Load() && !done {
+				stays(ctx, 10*time.Second)
+				return errors.New("no answer from the database")
+			}
+			return nil
+		})
+		stop := f.start(acme)
+		f.operation(acme, 1)
+		f.await("the first event is delivered", f.drained(acme))
+		cut.Store(true)
+		f.operation(acme, 1)
+		time.Sleep(time.Minute)
+		cut.Store(false)
+		began := time.Now()
+		f.await("the second event is delivered", f.drained(acme))
+		if took := time.Since(began); took > 21*time.Second { // a call that is under way, and the longest wait
+			t.Errorf("it took %s", took)
 		}
 		stop()
 	})

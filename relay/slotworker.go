@@ -133,7 +133,6 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		w.drop()
 		if errors.Is(err, ErrFenced) {
 			w.suffered(err)
-			answers = nil
 		}
 		w.blame(sending, answers, err, start)
 		return
