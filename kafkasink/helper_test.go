@@ -12,6 +12,7 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/kafkatest"
+	"outboxrelay/internal/waittest"
 	"outboxrelay/relay"
 )
 
@@ -56,20 +57,7 @@ func openReady(t testing.TB, cfg Config, pace pace) *Sink {
 // waitFor waits until done gives no error any more.
 func waitFor(t testing.TB, what string, done func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
-		case <-tick.C:
-		}
-	}
+	waittest.Until(t, patience, what, done)
 }
 
 // answers collects those to the events of one Publish.

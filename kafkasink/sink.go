@@ -12,8 +12,8 @@ import (
 	"outboxrelay/relay"
 )
 
-// linger lets the records of a claim gather in batches before the first leaves.
 const (
+	// linger lets the records of a claim gather in batches before the first leaves.
 	linger = time.Millisecond
 	// slow is what takes longer than events do that get through.
 	slow = 2 * time.Second
@@ -40,7 +40,7 @@ type Config struct {
 	// Compression is none, gzip, snappy, lz4 or zstd.
 	Compression string
 	// MaxInFlight is how many events of a topic may be unanswered when more are sent, not
-	// counting those that have been for longer than DeliveryTimeout.
+	// counting those that have been for longer than 2 s.
 	MaxInFlight int
 	// Hooks are told what the clients do, before the sink's own are.
 	Hooks []kgo.Hook

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"outboxrelay/internal/pgtest"
+	"outboxrelay/internal/waittest"
 )
 
 // emptyDatabase is a database in which nothing is.
@@ -136,20 +137,7 @@ func mustEnd(t *testing.T, done chan error) error {
 // eventually waits until the condition holds, and fails with its last error.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after 30 s: %v", err)
-		}
-	}
+	waittest.Until(t, 30*time.Second, "a condition", condition)
 }
 
 func mustContain(t *testing.T, err error, parts ...string) {

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,23 +85,6 @@ func (r *Relay) conclude(ctx context.Context, claim Claim, verdicts []Verdict) e
 	if len(done) > 0 {
 		r.observer.Settled(claim, done, written, time.Since(start))
 		r.observer.Recovered(claim, done)
-	}
-	return nil
-}
-
-// write settles verdicts on rows that a claim holds.
-func (r *Relay) write(ctx context.Context, claim Claim, verdicts []Verdict) error {
-	start := time.Now()
-	results, err := r.store.Settle(ctx, claim, verdicts)
-	if err != nil {
-		return err
-	}
-	r.database.worked()
-	r.observer.Settled(claim, verdicts, results, time.Since(start))
-	for i, result := range results {
-		if v := verdicts[i]; result.Status == Lost && !v.Exported && !v.DeadLettered { // what was committed, its helper has marked
-			return errors.New("the claim was taken over by another relay")
-		}
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,8 +16,6 @@ const (
 	// leaseMargin is what must be left of a lease beyond the delivery time-out when a
 	// send begins: time to mark the rows.
 	leaseMargin = 3 * time.Second
-	// insistAtOnce is how many settlements that failed are tried again at once.
-	insistAtOnce = 2
 )
 
 // answers collects what a sink says about the rows of one claim.
@@ -54,6 +50,13 @@ func (a *answers) set(i int, err error) {
 	case a.news <- struct{}{}:
 	default:
 	}
+}
+
+// heard is how many answers there are.
+func (a *answers) heard() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.errs) - a.open
 }
 
 // snapshot is the answers so far.
@@ -159,145 +162,6 @@ func passed(answers []error) (through, known bool) {
 		}
 	}
 	return false, blocked || !faulty
-}
-
-// settle writes verdicts, once, and gives those that were not written.
-func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) (unwritten []Verdict, why error) {
-	if len(verdicts) == 0 {
-		return nil, nil
-	}
-	d.beat()
-	if err := r.settleOnce(ctx, d.claim, verdicts); err != nil && ctx.Err() == nil {
-		r.failed(d.claim.Scope, err)
-		return verdicts, err
-	}
-	return nil, nil
-}
-
-// insist writes verdicts that were not written for a reason, and tries again until the store takes
-// them or ctx ends: a row that was delivered must be marked, not sent again. What the store refuses
-// for what it is, is tried in smaller and smaller parts, so that a single row does not keep others
-// from being written, and given up for a row alone when its claim, which was to end then, has long
-// been over. Only a few such calls are under way at once, so that others find a connection.
-func (r *Relay) insist(ctx context.Context, d *delivery, claim Claim, verdicts []Verdict, why error) {
-	parts, held, written := split(verdicts, why), false, false
-	hold := func(wanted bool) {
-		switch {
-		case wanted && !held:
-			r.scheduler.hold(claim.Scope)
-		case !wanted && held:
-			r.scheduler.letGo(claim.Scope)
-		}
-		held = wanted
-	}
-	hold(true)
-	defer func() { hold(false) }()
-	for n := 1; ; n++ {
-		sleep(ctx, r.policy.jitter(growing(firstDatabaseWait, longestDatabaseWait, n)), nil)
-		var left [][]Verdict
-		alone := true
-		for len(parts) > 0 {
-			part := parts[0]
-			parts = parts[1:]
-			err := r.insistOnce(ctx, d, claim, part)
-			if ctx.Err() != nil {
-				return
-			}
-			switch refused := ClassOf(err) == RowFault; {
-			case err == nil:
-				written = true
-				hold(false)
-			case refused && len(part) > 1:
-				parts = append(parts, split(part, err)...)
-			case refused && time.Since(claim.Expires) > renewFor:
-			default:
-				left, alone = append(left, part), alone && refused
-			}
-		}
-		if parts = left; len(parts) == 0 {
-			return
-		}
-		// A few rows hold up nobody but their operations. If nothing at all can be written, more
-		// is sent of the scope as seldom as claims run out.
-		hold(!written && (!alone || time.Since(d.start) < r.cfg.Lease))
-	}
-}
-
-// split parts verdicts that were refused: there may be one among them that all others can do without.
-func split(verdicts []Verdict, why error) [][]Verdict {
-	size := len(verdicts)
-	if ClassOf(why) == RowFault {
-		size = max(1, size/10)
-	}
-	return slices.Collect(slices.Chunk(verdicts, size))
-}
-
-// insistOnce makes one call of those.
-func (r *Relay) insistOnce(ctx context.Context, d *delivery, claim Claim, part []Verdict) error {
-	select {
-	case r.insisting <- struct{}{}:
-		defer func() { <-r.insisting }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	d.beat()
-	err := r.settleOnce(ctx, claim, part)
-	if err != nil && ctx.Err() == nil {
-		r.failed(claim.Scope, err)
-	}
-	return err
-}
-
-// settleOnce writes verdicts and tells of it.
-func (r *Relay) settleOnce(ctx context.Context, claim Claim, verdicts []Verdict) error {
-	start := time.Now()
-	results, err := r.store.Settle(ctx, claim, verdicts)
-	if err != nil {
-		return err
-	}
-	r.database.worked()
-	r.observer.Settled(claim, verdicts, results, time.Since(start))
-	r.tell(claim, verdicts)
-	return nil
-}
-
-// failed tells of a call of the store that failed.
-func (r *Relay) failed(scope envelope.Scope, err error) {
-	if ClassOf(err) == RowFault {
-		r.database.refused(err)
-	} else {
-		r.database.failed(err)
-	}
-	r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: scope, Err: err})
-}
-
-// tell reports the first of each kind of trouble among verdicts, and how many more there
-// are of it.
-func (r *Relay) tell(claim Claim, verdicts []Verdict) {
-	first, more := map[TroubleKind]Trouble{}, map[TroubleKind]int{}
-	for _, v := range verdicts {
-		kind := SendTrouble
-		switch {
-		case v.DeadLettered:
-			kind = LetterTrouble
-		case v.Wait == Park:
-			kind = RowTrouble
-		}
-		if v.Exported || v.Error == "" {
-			continue
-		}
-		if _, told := first[kind]; told {
-			more[kind]++
-			continue
-		}
-		first[kind] = Trouble{Kind: kind, Scope: claim.Scope, Row: v.Row.ID, Err: errors.New(v.Error)}
-	}
-	for kind, t := range first {
-		if n := more[kind]; n > 0 {
-			t.Err = fmt.Errorf("%w (and %d more rows)", t.Err, n)
-		}
-		r.observer.Trouble(t)
-	}
 }
 
 // tooLargeToRead is the fault of a row whose payload the store did not read.

@@ -34,7 +34,7 @@ type delivery struct {
 	start   time.Time
 	answers *answers
 	known   []error // the answers that were dealt with
-	heard   int     // how many of those are not errNoAnswer
+	heard   int     // how many there were then
 
 	insisting sync.WaitGroup // settlements that are tried again
 	weight    atomic.Int64   // what it takes while no worker waits for it, in bytes
@@ -273,13 +273,13 @@ func (r *Relay) wait(ctx context.Context, a *answers, atMost time.Duration) bool
 }
 
 // settleNew settles the rows that were answered since it was called last. Rows that go to the
-// dead-letter topic come last, and no worker waits for that. What can't be written is tried again
-// while further answers are dealt with.
+// dead-letter topic come last, and no worker waits for that.
 func (r *Relay) settleNew(ctx context.Context, d *delivery) {
-	now, heard := r.hear(d)
+	heard := d.answers.heard()
 	if d.known != nil && heard == d.heard {
 		return
 	}
+	now := r.hear(d)
 	verdicts, faulty := r.policy.verdicts(d.claim.Rows, now, d.known), []Verdict(nil)
 	var letters []envelope.DeadLetter
 	if r.cfg.DeadLetters != nil {
@@ -288,38 +288,24 @@ func (r *Relay) settleNew(ctx context.Context, d *delivery) {
 	}
 	d.known, d.heard = now, heard
 	d.forget()
-	r.settleAll(ctx, d, verdicts)
+	r.settle(ctx, d, verdicts)
 	if len(faulty) > 0 {
 		r.release(d)
-		r.settleAll(ctx, d, r.bury(ctx, letters, faulty))
+		r.settle(ctx, d, r.bury(ctx, letters, faulty))
 	}
 }
 
-// settleAll settles verdicts, and has what can't be written tried again in the background.
-func (r *Relay) settleAll(ctx context.Context, d *delivery, verdicts []Verdict) {
-	if unwritten, why := r.settle(ctx, d, verdicts); len(unwritten) > 0 {
-		r.release(d)
-		claim := d.claim // renewals change it
-		d.insisting.Go(func() { r.insist(ctx, d, claim, unwritten, why) })
-	}
-}
-
-// hear gives the answers so far, and how many there are. An event among the new ones that got through, early or late,
-// shows that others can.
-func (r *Relay) hear(d *delivery) (now []error, heard int) {
-	now = d.answers.snapshot()
+// hear gives the answers so far. An event among the new ones that got through, early or late, shows
+// that others can.
+func (r *Relay) hear(d *delivery) []error {
+	now := d.answers.snapshot()
 	for i, err := range now {
 		if ClassOf(err) == Delivered && (d.known == nil || isUnknown(d.known[i])) {
 			r.scheduler.delivered(d.claim.Scope, true, d.start, r.policy.jitter)
 			break
 		}
 	}
-	for _, err := range now {
-		if err != errNoAnswer { //nolint:errorlint // identity is meant: this very value marks an open row
-			heard++
-		}
-	}
-	return now, heard
+	return now
 }
 
 // markLate waits for what is still open after the lease and marks what turns out to
@@ -331,7 +317,7 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 		case <-d.answers.news:
 		}
 		all = r.wait(ctx, d.answers, settleEvery) // others may follow
-		now, _ := r.hear(d)
+		now := r.hear(d)
 		var late []Verdict
 		for i := range d.claim.Rows {
 			if ClassOf(d.known[i]) == Unknown && ClassOf(now[i]) == Delivered {
@@ -339,8 +325,8 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 			}
 		}
 		d.known = now
-		if unwritten, why := r.settle(ctx, d, late); len(unwritten) > 0 {
-			r.insist(ctx, d, d.claim, unwritten, why)
+		if err := r.settleOnce(ctx, d, d.claim, late); err != nil {
+			r.insist(ctx, d, d.claim, late, err)
 		}
 	}
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-
-	"outboxrelay/envelope"
 )
 
 // help decides claims that ran out, until ctx ends: those of other slots here, those of own
@@ -21,8 +18,7 @@ func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
 }
 
 func (r *Relay) helpOnce(ctx context.Context, workers []*slotWorker) error {
-	scopes := r.scheduler.everServed()
-	held, err := r.held(ctx, scopes)
+	held, err := r.held(ctx, r.scheduler.everServed())
 	if err != nil {
 		return err
 	}
@@ -61,35 +57,3 @@ func (r *Relay) helpSlot(ctx context.Context, slot Slot, listed []Held) error {
 	}
 	return r.decide(ctx, entry, listed, nil)
 }
-
-// strangers keeps scopes from being claimed of while another kind of exporter holds rows of them,
-// as far as a look at some scopes has told.
-type strangers struct {
-	mu     sync.Mutex
-	scopes map[envelope.Scope]bool
-}
-
-func (r *Relay) keepFromStrangers(scopes []envelope.Scope, held []Held) {
-	r.strangers.mu.Lock()
-	defer r.strangers.mu.Unlock()
-	now := map[envelope.Scope]bool{}
-	for _, h := range held {
-		if _, ok := slotOfToken(r.cfg.ExactlyOnce.Prefix, h.Token); !ok && !now[h.Scope] {
-			now[h.Scope] = true
-			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: h.Scope, Err: errStranger})
-		}
-	}
-	for _, scope := range scopes {
-		switch before := r.strangers.scopes[scope]; {
-		case now[scope] && !before:
-			r.strangers.scopes[scope] = true
-			r.scheduler.hold(scope)
-		case !now[scope] && before:
-			delete(r.strangers.scopes, scope)
-			r.scheduler.letGo(scope)
-		}
-	}
-}
-
-var errStranger = errors.New("rows are claimed by another kind of exporter, or by relays with another RELAY_TRANSACTIONAL_ID: nobody here " +
-	"can know what those have delivered, so nothing of the scope is claimed; stop them, and settle what they have left with relay ledger")

@@ -51,7 +51,7 @@ const (
 	// events did not get through.
 	othersFirst = 10 * time.Millisecond
 	// What finds that many topics being probed, its own one silent, its scope held, or another whose
-	// claims fail being claimed of, waits so long.
+	// claims are refused being claimed of, waits so long.
 	shortWait = 100 * time.Millisecond
 )
 
@@ -71,7 +71,7 @@ func (s *scheduler) closed(turn *turn) time.Duration {
 	if s.held[turn.scope] > 0 {
 		return shortWait
 	}
-	if turn.fails > 0 && s.sick != nil {
+	if turn.refused > 0 && s.sick != nil {
 		return shortWait
 	}
 	t := turn.topic

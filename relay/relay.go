@@ -47,8 +47,8 @@ type Config struct {
 	// claim; one row always fits.
 	BatchRows  int
 	BatchBytes int64
-	// MostFollowed bounds what waits in the background for answers, in bytes, beside 4 full claims
-	// a worker; 0 for that alone.
+	// MostFollowed is how many bytes of events may wait in the background for answers; 0 for as much
+	// as 4 full claims of each worker hold, which is also the most.
 	MostFollowed int64
 	// Workers is how many claims are in flight at once.
 	Workers int

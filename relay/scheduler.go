@@ -29,8 +29,8 @@ const (
 	smaller    = 30
 	mostProbed = 500
 
-	// A scope of which claims are refused is claimed of after growing waits, and so many times the time
-	// that the last one took; one such scope at a time, so that others have the other workers.
+	// A scope of which claims are refused is claimed of after growing waits, at least so many times what
+	// the last one took; one such scope at a time, so that others have the other workers.
 	longestClaimWait = 5 * time.Second
 	sickWaits        = 5
 	// quickClaim is what a claim may take, unless it is of so few rows as there can be.
@@ -69,7 +69,7 @@ type scheduler struct {
 	probes  int                     // how many of them workers are probing
 	silent  int                     // how many are silent
 	looks   int                     // how many scopes are looked at together at most
-	sick    *turn                   // is claimed of although its last claims failed
+	sick    *turn                   // is claimed of although its last claims were refused
 	queue   turnQueue               // to be claimed of
 	idle    turnQueue               // to be looked at
 	seq     uint64
@@ -89,9 +89,9 @@ type turn struct {
 	index   int        // there
 	removed bool
 
-	topic *topic
-	most  int // rows of the next claim, 0 for as many as usual; see failed
-	fails int // claims in a row that failed
+	topic   *topic
+	most    int // rows of the next claim, 0 for as many as usual; see failed
+	refused int // claims in a row that were refused
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -179,7 +179,7 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 			s.enqueue(first, now.Add(min(wait, notReadyWait)))
 			continue
 		}
-		if first.fails > 0 {
+		if first.refused > 0 {
 			s.sick = first
 		}
 		return work{turns: []*turn{first}}, 0, nil
@@ -194,7 +194,7 @@ func (s *scheduler) also() *turn {
 	for s.queue.Len() > 0 && s.queue[0].removed {
 		heap.Pop(&s.queue)
 	}
-	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.queue[0].fails > 0 || s.closed(s.queue[0]) > 0 {
+	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.queue[0].refused > 0 || s.closed(s.queue[0]) > 0 {
 		return nil
 	}
 	return heap.Pop(&s.queue).(*turn)
@@ -298,8 +298,8 @@ func (s *scheduler) failed(t *turn, rows int, refused bool, took time.Duration) 
 	t.idle = false
 	wait := firstDatabaseWait
 	if refused {
-		t.fails++
-		wait = max(growing(firstDatabaseWait, longestClaimWait, t.fails), sickWaits*took)
+		t.refused++
+		wait = max(growing(firstDatabaseWait, longestClaimWait, t.refused), sickWaits*took)
 	}
 	s.probed(t)
 	s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 	if t.most *= 2; t.most > mostProbed {
 		t.most = 0
 	}
-	t.fails = 0
+	t.refused = 0
 	if len(c.Rows) == 0 {
 		s.probed(t)
 	}

@@ -27,12 +27,15 @@ func (f *fixture) slowest(scope envelope.Scope, events int) (most time.Duration)
 	return most
 }
 
-// stays lasts until a time is over, or ctx has ended.
-func stays(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
+// refuseMark has the database refuse what is to be written of some rows, after a time, if one is among them.
+func (f *fixture) refuseMark(row int64, after time.Duration) {
+	f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+		if !done && slices.ContainsFunc(call.Verdicts, func(v relay.Verdict) bool { return v.Row.ID == row }) {
+			pause(ctx, after)
+			return relay.RowFault.Wrap(fmt.Errorf("row %d is refused", row))
+		}
+		return nil
+	})
 }
 
 // TestSlowClaimsHoldUpTheirTenantsOnly: the database does not make the claims of some tenants in time, whatever their number.
@@ -47,7 +50,7 @@ func TestSlowClaimsHoldUpTheirTenantsOnly(t *testing.T) {
 				good := scopes[c.bad]
 				f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
 					if call.IsClaim() && call.Scope != good && !done {
-						stays(ctx, 3*time.Second)
+						pause(ctx, 3*time.Second)
 						return relay.RowFault.Wrap(errors.New("canceling statement due to statement timeout"))
 					}
 					return nil
@@ -84,7 +87,7 @@ func TestManyTenantsWhoseMarksFail(t *testing.T) {
 				good := scopes[bad]
 				f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
 					if len(call.Verdicts) > 0 && call.Scope != good && !done {
-						stays(ctx, c.slow)
+						pause(ctx, c.slow)
 						return c.err
 					}
 					return nil
@@ -119,12 +122,7 @@ func TestRefusedRowBesideLateAnswers(t *testing.T) {
 		for range 50 {
 			f.operation(acme, 1)
 		}
-		f.store.SetFault(func(_ context.Context, call relaytest.Call, _ bool) error {
-			if slices.ContainsFunc(call.Verdicts, func(v relay.Verdict) bool { return v.Row.ID == refused }) {
-				return relay.RowFault.Wrap(errors.New("row 7 is under audit"))
-			}
-			return nil
-		})
+		f.refuseMark(refused, 0)
 		f.sink.Handle = func(_ context.Context, s *relaytest.Send) {
 			for i := range s.Events {
 				if i == len(s.Events)/2 {
@@ -153,13 +151,7 @@ func TestLockedRowHoldsUpItself(t *testing.T) {
 		for range 1000 {
 			f.operation(acme, 1)
 		}
-		f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
-			if !done && slices.ContainsFunc(call.Verdicts, func(v relay.Verdict) bool { return v.Row.ID == locked }) {
-				stays(ctx, 2*time.Second)
-				return relay.RowFault.Wrap(errors.New("canceling statement due to lock timeout"))
-			}
-			return nil
-		})
+		f.refuseMark(locked, 2*time.Second)
 		stop := f.start(acme)
 		time.Sleep(time.Second)
 		later, began := f.operation(acme, 1), time.Now()
@@ -185,7 +177,7 @@ func TestLostCallsAreNoRefusals(t *testing.T) {
 		var cut atomic.Bool
 		f.store.SetFault(func(ctx context.Context, _ relaytest.Call, done bool) error {
 			if cut.Load() && !done {
-				stays(ctx, 10*time.Second)
+				pause(ctx, 10*time.Second)
 				return errors.New("no answer from the database")
 			}
 			return nil

@@ -146,13 +146,25 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		if len(s.letters) > 0 {
 			w.pause.open()
 		}
-		verdicts := s.committed(w.policy)
-		if err := w.write(ctx, s.claim, verdicts); err != nil {
+		if err := w.settleHeld(ctx, s.claim, s.committed(w.policy)); err != nil {
 			w.failed(s.claim.Scope, err)
 			w.drop() // whoever takes the slot marks the rest
 			return
 		}
-		w.tell(s.claim, verdicts)
 	}
 	w.mine = nil
 }
+
+// settleHeld writes verdicts on rows that must still be held by the claim, unless what they say was
+// committed: that a helper may have written.
+func (w *slotWorker) settleHeld(ctx context.Context, claim Claim, verdicts []Verdict) error {
+	results, err := w.write(ctx, claim, verdicts)
+	for i, result := range results {
+		if v := verdicts[i]; result.Status == Lost && !v.Exported && !v.DeadLettered {
+			return errTakenOver
+		}
+	}
+	return err
+}
+
+var errTakenOver = errors.New("the claim was taken over by another relay")

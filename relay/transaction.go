@@ -59,10 +59,9 @@ func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transacti
 			letters += len(s.letters)
 		}
 		if len(verdicts) > 0 {
-			if err := w.write(ctx, claim, verdicts); err != nil {
+			if err := w.settleHeld(ctx, claim, verdicts); err != nil {
 				return nil, err
 			}
-			w.tell(claim, verdicts)
 		}
 		if len(s.rows) == 0 {
 			w.scheduler.undecided(claim.Scope)

@@ -15,6 +15,7 @@ import (
 	"outboxrelay/internal/aksaratest"
 	"outboxrelay/internal/pgtest"
 	"outboxrelay/internal/sample"
+	"outboxrelay/internal/waittest"
 	"outboxrelay/migrations"
 	"outboxrelay/relay"
 	"outboxrelay/store"
@@ -269,21 +270,7 @@ func ids(claim relay.Claim) []int64 {
 // eventually waits until condition is nil.
 func eventually(t testing.TB, what string, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
-		case <-tick.C:
-		}
-	}
+	waittest.Until(t, patience, what, condition)
 }
 
 // awaitBlocked waits until a session of the store waits for a lock.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"outboxrelay/internal/childproc"
+	"outboxrelay/internal/waittest"
 )
 
 // limit is how long a test waits for a demonstration that takes a quarter of a minute.
@@ -117,21 +117,7 @@ func (d *running) leavesNothing(t *testing.T) {
 // eventually waits until a condition holds, which err is nil for.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatal(err)
-		}
-	}
+	waittest.Until(t, 30*time.Second, "a condition", condition)
 }
 
 func (d *running) folders(t *testing.T) (names []string) {

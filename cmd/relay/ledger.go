@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"outboxrelay/internal/settings"
@@ -22,9 +22,9 @@ func (a *app) ledger(ctx context.Context, args []string) error {
 		case "list":
 			return a.ledgerList(ctx, rest)
 		case "release":
-			return a.ledgerSettle(ctx, rest, "release", "may-duplicate", "their events are sent again, although they may have been delivered")
+			return a.ledgerSettle(ctx, rest, "release", "released", "may-duplicate", "their events are sent again, although they may have been delivered")
 		case "mark":
-			return a.ledgerSettle(ctx, rest, "mark", "may-lose", "their events are never sent, although they may not have been delivered")
+			return a.ledgerSettle(ctx, rest, "mark", "marked", "may-lose", "their events are never sent, although they may not have been delivered")
 		}
 	}
 	if err := parse(flags("ledger"), args); err != nil {
@@ -110,7 +110,7 @@ func (a *app) ledgerList(ctx context.Context, args []string) error {
 }
 
 // ledgerSettle settles claims by the word of whoever runs this, who has to say what it may cost.
-func (a *app) ledgerSettle(ctx context.Context, args []string, what, word, cost string) error {
+func (a *app) ledgerSettle(ctx context.Context, args []string, what, done, word, cost string) error {
 	set := flags("ledger " + what)
 	said := set.Bool(word, false, "")
 	tokens, err := parseMixed(set, args)
@@ -126,16 +126,16 @@ func (a *app) ledgerSettle(ctx context.Context, args []string, what, word, cost 
 	if err != nil {
 		return err
 	}
-	claims, r, done, err := openClaims(ctx, s)
+	claims, r, end, err := openClaims(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer end()
 	failed := false
 	for _, token := range tokens {
 		i := slices.IndexFunc(claims, func(c relay.Claimed) bool { return c.Token == token })
 		if i < 0 {
-			err = fmt.Errorf("no rows of the configured scopes are held by it")
+			err = errors.New("no rows of the configured scopes are held by it")
 		} else {
 			err = r.Conclude(ctx, claims[i], what == "mark")
 		}
@@ -144,7 +144,7 @@ func (a *app) ledgerSettle(ctx context.Context, args []string, what, word, cost 
 			fmt.Fprintf(a.stderr, "%s: %s\n", printable(token), printable(err.Error()))
 			continue
 		}
-		fmt.Fprintf(a.stdout, "%s: %sed\n", printable(token), strings.TrimSuffix(what, "e"))
+		fmt.Fprintf(a.stdout, "%s: %s\n", printable(token), done)
 	}
 	if failed {
 		return errSilent

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"outboxrelay/internal/kafkatest"
+	"outboxrelay/internal/waittest"
 )
 
 // running is a relay that runs in this process.
@@ -109,20 +110,7 @@ func (r *running) awaitReason(t *testing.T, reason string) {
 // eventually waits until the condition holds, and fails with its last error.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after a minute: %v", err)
-		}
-	}
+	waittest.Until(t, time.Minute, "a condition", condition)
 }
 
 // logLines is a log of JSON lines that may be read while it is written.

@@ -19,6 +19,7 @@ import (
 	"outboxrelay/internal/childproc"
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/internal/pgtest"
+	"outboxrelay/internal/waittest"
 	"outboxrelay/migrations"
 )
 
@@ -148,18 +149,5 @@ func (p *prometheus) ask(path string, answer any) error {
 // until waits for a condition, and fails with its last error.
 func until(t *testing.T, condition func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after %s: %v", patience, err)
-		}
-	}
+	waittest.Until(t, patience, "a condition", condition)
 }

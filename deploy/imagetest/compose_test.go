@@ -13,6 +13,7 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/childproc"
+	"outboxrelay/internal/waittest"
 )
 
 const project = "relay-imagetest"
@@ -133,18 +134,5 @@ func healthy(container string) error {
 // eventually waits until a condition holds, and fails with its last error.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after %s: %v", patience, err)
-		}
-	}
+	waittest.Until(t, patience, "a condition", condition)
 }

@@ -3,6 +3,8 @@ package relayproc
 import (
 	"testing"
 	"time"
+
+	"outboxrelay/internal/waittest"
 )
 
 // Patience bounds each wait that a test has no limit of its own for; a loaded machine is slow.
@@ -17,18 +19,5 @@ func Until(t testing.TB, what string, condition func() error) {
 // Within waits for a condition for as long as limit.
 func Within(t testing.TB, limit time.Duration, what string, condition func() error) {
 	t.Helper()
-	deadline := time.After(limit)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("waited %s for %s: %v", limit, what, err)
-		case <-tick.C:
-		}
-	}
+	waittest.Until(t, limit, what, condition)
 }
