@@ -423,6 +423,9 @@ func (q *turnQueue) Pop() any {
 
 // sleep waits for d, or less when wake is closed; false when ctx ended.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	if d <= 0 { // without a timer: the race detector of Go 1.26 crashes on two that are over when made in one synctest bubble
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
