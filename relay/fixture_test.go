@@ -121,6 +121,9 @@ func (f *fixture) await(what string, condition func() bool) {
 
 // pause waits, but not longer than ctx.
 func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
