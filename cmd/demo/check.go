@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"outboxrelay/internal/terminal"
 )
 
 // outcome is all that there is to judge the relay by.
@@ -50,7 +52,7 @@ func (d *demo) check(ctx context.Context) error {
 		return fmt.Errorf("not everything arrived as promised:\n  %s", strings.Join(problems, "\n  "))
 	}
 	for _, line := range o.findings() {
-		d.screen.print("  %s %s\n", d.screen.paint(green, "ok"), line)
+		d.screen.print("  %s %s\n", d.screen.brush.Paint(terminal.Green, "ok"), line)
 	}
 	return nil
 }

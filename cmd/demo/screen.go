@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"outboxrelay/internal/terminal"
 )
 
 // The kinds of line that happenings are shown as.
@@ -23,81 +25,56 @@ const (
 	duplicate = "duplicate"
 )
 
-// Colours, as terminals take them.
-const (
-	plain  = "0"
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	blue   = "34"
-	cyan   = "36"
-)
-
-func colourOf(kind string) string {
+func colourOf(kind string) terminal.Colour {
 	switch kind {
 	case written:
-		return blue
+		return terminal.Blue
 	case claimed, duplicate, held:
-		return yellow
+		return terminal.Yellow
 	case delivered, ready:
-		return green
+		return terminal.Green
 	case exported:
-		return cyan
+		return terminal.Cyan
 	case refused, killed:
-		return red
+		return terminal.Red
 	default:
-		return plain
+		return terminal.Plain
 	}
 }
 
 // screen shows the story, with the time since its start before each line. It is safe for concurrent use.
 type screen struct {
-	start  time.Time
-	colour bool
+	start time.Time
+	brush terminal.Brush
 
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// newScreen uses colours on a terminal only, and not where NO_COLOR asks for none.
 func newScreen(out io.Writer) *screen {
-	colour := false
-	if file, ok := out.(*os.File); ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
-		info, err := file.Stat()
-		colour = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return &screen{start: time.Now(), colour: colour, out: out}
+	return &screen{start: time.Now(), brush: terminal.For(out, os.Getenv), out: out}
 }
 
 // act announces a part of the story: a headline, and what there is to see.
 func (s *screen) act(headline, text string) {
-	s.print("\n%s\n%s\n\n", s.paint(bold, headline), indent(text))
+	s.print("\n%s\n%s\n\n", s.brush.Paint(terminal.Bold, headline), indent(text))
 }
 
 // note says something between the happenings.
 func (s *screen) note(format string, args ...any) {
-	s.print("%s\n", s.paint(dim, indent(fmt.Sprintf(format, args...))))
+	s.print("%s\n", s.brush.Paint(terminal.Dim, indent(fmt.Sprintf(format, args...))))
 }
 
 // happened shows one happening. who is a tenant, or empty.
 func (s *screen) happened(kind, who, format string, args ...any) {
-	s.print("%s  %s  %-4s %s\n", s.paint(dim, fmt.Sprintf("%7.2f s", time.Since(s.start).Seconds())),
-		s.paint(colourOf(kind), fmt.Sprintf("%-9s", kind)), who, fmt.Sprintf(format, args...))
+	s.print("%s  %s  %-4s %s\n", s.brush.Paint(terminal.Dim, fmt.Sprintf("%7.2f s", time.Since(s.start).Seconds())),
+		s.brush.Paint(colourOf(kind), fmt.Sprintf("%-9s", kind)), who, fmt.Sprintf(format, args...))
 }
 
 func (s *screen) print(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.out, format, args...)
-}
-
-func (s *screen) paint(colour, text string) string {
-	if !s.colour {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 // indent puts text under the happenings.

@@ -88,8 +88,9 @@ func worst(findings []relay.Finding) (level relay.Level) {
 }
 
 func (a *app) printChecks(findings []relay.Finding) error {
+	level := a.levels(len("warn"))
 	for _, f := range findings {
-		line := fmt.Sprintf("%-4s  %s: %s", f.Level, f.Check, printable(f.Seen))
+		line := fmt.Sprintf("%s  %s: %s", level(f.Level.String()), f.Check, printable(f.Seen))
 		if f.Do != "" {
 			line += " -> " + printable(f.Do)
 		}

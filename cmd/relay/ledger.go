@@ -112,7 +112,7 @@ func (a *app) ledgerList(ctx context.Context, args []string) error {
 // ledgerSettle settles claims by the word of whoever runs this, who has to say what it may cost.
 func (a *app) ledgerSettle(ctx context.Context, args []string, what, done, word, cost string) error {
 	set := flags("ledger " + what)
-	said := set.Bool(word, false, "")
+	said := set.Bool(word, false, "say so: "+cost)
 	tokens, err := parseMixed(set, args)
 	switch {
 	case err != nil:

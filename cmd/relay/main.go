@@ -63,13 +63,14 @@ type app struct {
 // command is one thing that the program does.
 type command struct {
 	name, args, does string
+	examples         []string
 	run              func(a *app, ctx context.Context, args []string) error
 }
 
 // reporting is how commands begin that only take --json.
 func (a *app) reporting(name string, args []string) (s *settings.Settings, asJSON bool, err error) {
 	set := flags(name)
-	set.BoolVar(&asJSON, "json", false, "")
+	set.BoolVar(&asJSON, "json", false, jsonMeans)
 	if err := parse(set, args); err != nil {
 		return nil, false, err
 	}
@@ -79,18 +80,48 @@ func (a *app) reporting(name string, args []string) (s *settings.Settings, asJSO
 
 func commands() []command {
 	return []command{
-		{"run", "", "relay until SIGTERM or SIGINT (the default)", (*app).relay},
-		{"once", "(--tenant ID | --non-tenant) [--max N]", "export at most N events of one scope", (*app).once},
-		{"check", "[--json]", "tell whether this configuration would work", (*app).check},
-		{"migrate", "[--standalone] [--grant-to ROLE] [--ledger] [--dry-run]", "add the relay's supporting objects to the database; the ledger's topic", (*app).migrate},
-		{"status", "[--json]", "count the waiting events of each scope", (*app).status},
-		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", (*app).parked},
-		{"ledger", ledgerArgs, "in exactly-once mode: look at claims, and settle those of which nobody knows what was committed", (*app).ledger},
-		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", (*app).verify},
-		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", (*app).tail},
-		{"healthy", "", "ask the relay that runs here whether it is alive, for a container's health check", (*app).healthy},
-		{"config", "", "print every variable with its effective value", (*app).config},
-		{"version", "", "print version, commit and Go version", (*app).version},
+		{"run", "", "relay until SIGTERM or SIGINT (the default)", []string{
+			"relay",
+		}, (*app).relay},
+		{"once", "(--tenant ID | --non-tenant) [--max N]", "export at most N events of one scope", []string{
+			"relay once --tenant acme",
+			"relay once --non-tenant --max 100",
+		}, (*app).once},
+		{"check", "[--json]", "tell whether this configuration would work", []string{
+			"relay check",
+			"relay check --json",
+		}, (*app).check},
+		{"migrate", "[--standalone] [--grant-to ROLE] [--ledger] [--dry-run]", "add the relay's supporting objects to the database; the ledger's topic", []string{
+			"relay migrate --dry-run",
+			"relay migrate --grant-to relay",
+		}, (*app).migrate},
+		{"status", "[--json]", "count the waiting events of each scope", []string{
+			"relay status",
+			"relay status --json",
+		}, (*app).status},
+		{"parked", parkedArgs, "look at events that can't be sent, send them again, or give them up", []string{
+			"relay parked list",
+			"relay parked show 4711 --tenant acme",
+			"relay parked retry --all --tenant acme",
+			"relay parked discard 4711 --tenant acme --reason too-large-for-the-topic",
+		}, (*app).parked},
+		{"ledger", ledgerArgs, "in exactly-once mode: look at claims, and settle those of which nobody knows what was committed", []string{
+			"relay ledger list",
+			"relay ledger release orders-0/000000000000002a --may-duplicate",
+		}, (*app).ledger},
+		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", []string{
+			"relay verify",
+			"relay verify --json",
+		}, (*app).verify},
+		{"tail", "[--from-beginning] [--max N]", "print the topic's events as JSON lines", []string{
+			"relay tail",
+			"relay tail --from-beginning --max 10",
+		}, (*app).tail},
+		{"healthy", "", "ask the relay that runs here whether it is alive, for a container's health check", nil, (*app).healthy},
+		{"config", "", "print every variable with its effective value", []string{
+			"relay config",
+		}, (*app).config},
+		{"version", "", "print version, commit and Go version", nil, (*app).version},
 	}
 }
 
@@ -115,13 +146,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // conclude tells of a command's error and turns it into a status.
 func (a *app) conclude(c command, err error) int {
+	var help helpWanted
 	var usage usageError
 	var faults settings.Faults
 	switch {
 	case err == nil:
 		return statusDone
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(a.stdout, "usage: relay %s\n%s\n", strings.TrimSpace(c.name+" "+c.args), c.does)
+	case errors.As(err, &help):
+		a.help(c, help.flags)
 		return statusDone
 	case errors.Is(err, errSilent):
 		return statusError
@@ -144,17 +176,6 @@ func (a *app) conclude(c command, err error) int {
 	}
 }
 
-func (a *app) usage(w io.Writer) {
-	fmt.Fprint(w, "relay delivers the events of an Aksara outbox to Kafka.\n\nusage: relay [COMMAND]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.does)
-		if c.args != "" {
-			fmt.Fprintf(w, "  %-9s   %s\n", "", c.args)
-		}
-	}
-	fmt.Fprint(w, "\nIt is configured by environment variables: relay config lists them.\n")
-}
-
 // usageError is a command line that the program does not understand, or a scope that
 // isn't configured.
 type usageError string
@@ -173,7 +194,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 	flags.SetOutput(io.Discard)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return err
+			return helpWanted{flags}
 		}
 		return usageError(err.Error())
 	}
@@ -182,6 +203,8 @@ func parse(flags *flag.FlagSet, args []string) error {
 	}
 	return nil
 }
+
+const jsonMeans = "for machines: JSON"
 
 // flags is an empty set of flags for a command.
 func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }

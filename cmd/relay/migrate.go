@@ -16,10 +16,10 @@ import (
 func (a *app) migrate(ctx context.Context, args []string) error {
 	set := flags("migrate")
 	options := migrations.Options{Report: a.reportStep}
-	set.BoolVar(&options.Standalone, "standalone", false, "")
-	set.StringVar(&options.GrantTo, "grant-to", "", "")
-	set.BoolVar(&options.DryRun, "dry-run", false, "")
-	ledger := set.Bool("ledger", false, "")
+	set.BoolVar(&options.Standalone, "standalone", false, "make the tables too, where Aksara has not")
+	set.StringVar(&options.GrantTo, "grant-to", "", "give `ROLE` the rights that a relay needs")
+	set.BoolVar(&options.DryRun, "dry-run", false, "tell what would be done, and do nothing")
+	ledger := set.Bool("ledger", false, "make the topic of exactly-once mode too")
 	if err := parse(set, args); err != nil {
 		return err
 	}

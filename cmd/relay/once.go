@@ -26,7 +26,7 @@ type onceAnswer struct {
 // once exports events of one scope, one at a time, as Aksara's export_once does.
 func (a *app) once(ctx context.Context, args []string) error {
 	set := flags("once")
-	most := set.Int("max", 1, "")
+	most := set.Int("max", 1, "export up to `N` events instead of one")
 	scope, s, err := a.scopeCommand(set, args)
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ type scopeChoice struct {
 
 func scopeFlags(set *flag.FlagSet) *scopeChoice {
 	c := &scopeChoice{}
-	set.StringVar(&c.tenant, "tenant", "", "")
-	set.BoolVar(&c.nonTenant, "non-tenant", false, "")
+	set.StringVar(&c.tenant, "tenant", "", "the scope of tenant `ID`")
+	set.BoolVar(&c.nonTenant, "non-tenant", false, "the scope outside any tenant")
 	return c
 }
 

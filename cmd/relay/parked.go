@@ -84,7 +84,7 @@ func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
 	for {
 		switch err := set.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			return nil, err
+			return nil, helpWanted{set}
 		case err != nil:
 			return nil, usageError(err.Error())
 		case set.NArg() == 0:

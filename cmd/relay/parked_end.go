@@ -11,7 +11,7 @@ import (
 // parkedRetry makes parked events due again.
 func (a *app) parkedRetry(ctx context.Context, args []string) error {
 	set := flags("parked retry")
-	all := set.Bool("all", false, "")
+	all := set.Bool("all", false, "all parked events of the scope")
 	c, err := a.chooseParked(set, args)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (a *app) parkedRetry(ctx context.Context, args []string) error {
 // parkedDiscard gives parked events up.
 func (a *app) parkedDiscard(ctx context.Context, args []string) error {
 	set := flags("parked discard")
-	reason := set.String("reason", "", "")
+	reason := set.String("reason", "", "`TEXT` that is kept with the event")
 	c, err := a.chooseParked(set, args)
 	if err != nil {
 		return err

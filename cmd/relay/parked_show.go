@@ -16,7 +16,7 @@ const parkedListCap = 10_000
 // parkedList lists the parked events of one scope, or of all configured ones.
 func (a *app) parkedList(ctx context.Context, args []string) error {
 	set := flags("parked list")
-	asJSON := set.Bool("json", false, "")
+	asJSON := set.Bool("json", false, jsonMeans)
 	choice := scopeFlags(set)
 	if err := parse(set, args); err != nil {
 		return err
@@ -79,8 +79,8 @@ func listParked(ctx context.Context, db *store.Store, namespace string, scopes [
 // parkedShow prints all that is known of single events, but the payload only if asked.
 func (a *app) parkedShow(ctx context.Context, args []string) error {
 	set := flags("parked show")
-	asJSON := set.Bool("json", false, "")
-	withPayload := set.Bool("payload", false, "")
+	asJSON := set.Bool("json", false, jsonMeans)
+	withPayload := set.Bool("payload", false, "show what the events hold, too")
 	c, err := a.chooseParked(set, args)
 	if err != nil {
 		return err

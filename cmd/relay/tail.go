@@ -38,8 +38,8 @@ type tailed struct {
 // tail prints the topic's events.
 func (a *app) tail(ctx context.Context, args []string) error {
 	set := flags("tail")
-	beginning := set.Bool("from-beginning", false, "")
-	most := set.Int("max", 0, "")
+	beginning := set.Bool("from-beginning", false, "begin with the oldest event instead of the next")
+	most := set.Int("max", 0, "end after `N` events")
 	if err := parse(set, args); err != nil {
 		return err
 	}

@@ -95,10 +95,11 @@ func tellProgress(w io.Writer) func(verify.Progress) {
 
 // printVerified writes a line for each finding and for each of its examples.
 func (a *app) printVerified(result *verify.Result) error {
-	_, err := fmt.Fprintf(a.stdout, "%-5s  compared %d rows with %d records\n", verifyResult(result), result.Rows, result.Records)
+	level := a.levels(len("fault"))
+	_, err := fmt.Fprintf(a.stdout, "%s  compared %d rows with %d records\n", level(verifyResult(result)), result.Rows, result.Records)
 	for _, f := range result.Findings {
 		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%-5s  %s: %d %s\n", f.Level, f.Kind, f.Count, f.Meaning)
+			_, err = fmt.Fprintf(a.stdout, "%s  %s: %d %s\n", level(f.Level.String()), f.Kind, f.Count, f.Meaning)
 		}
 		for _, e := range f.Examples {
 			if err == nil {

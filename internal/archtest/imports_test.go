@@ -59,12 +59,12 @@ func TestImportsPointOneWay(t *testing.T) {
 		"internal/settings": {"envelope"},
 		"internal/monitor":  {"envelope", "relay"},
 		"internal/sample":   {"envelope"},
-		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "verify", "internal/settings", "internal/monitor"},
+		"cmd/relay":         {"envelope", "relay", "store", "kafkasink", "migrations", "verify", "internal/settings", "internal/monitor", "internal/terminal"},
 		// What a consumer outside of this module could import.
 		"examples/consumer-go": {"envelope", "inbox"},
 		"cmd/writer":           {"envelope", "internal/sample"},
 		// It runs the relay as a program, as a user would.
-		"cmd/demo": {"envelope", "migrations", "internal/sample", "internal/pgserver", "internal/childproc"},
+		"cmd/demo": {"envelope", "migrations", "internal/sample", "internal/pgserver", "internal/childproc", "internal/terminal"},
 	}
 	all := packages(t)
 	for name, may := range allowed {
