@@ -12,12 +12,12 @@ import (
 	"outboxrelay/internal/relayproc"
 )
 
-// exactly is the environment of exactly-once mode, with a ledger of the test's own.
+// exactly is the environment of exactly-once mode, with a ledger of the test's own, for three instances.
 func (s *scene) exactly() map[string]string {
 	s.T.Helper()
 	return map[string]string{
 		"RELAY_DELIVERY": "exactly-once", "RELAY_INSTANCE": "0",
-		"RELAY_TRANSACTIONAL_ID": s.Topic, "RELAY_LEDGER_TOPIC": s.Broker.Topic(s.T, 8, map[string]string{"cleanup.policy": "compact"}),
+		"RELAY_TRANSACTIONAL_ID": s.Topic, "RELAY_LEDGER_TOPIC": s.Broker.Topic(s.T, 24, map[string]string{"cleanup.policy": "compact"}),
 	}
 }
 

@@ -32,8 +32,8 @@ func (s *scene) startLoad() (stop func()) {
 	return stop
 }
 
-// poolSize is the most connections of a relay with 4 workers.
-const poolSize = 8
+// poolSize is the most connections of a relay with 4 workers, as docs/operations.md says.
+const poolSize = 2*4 + 5
 
 // watchConnections counts the relay's connections all the time, and fails if there ever were more than so many.
 func (s *scene) watchConnections(allowed int64) {
