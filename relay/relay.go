@@ -162,6 +162,9 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 		insisting: make(chan struct{}, insistAtOnce),
 		strangers: strangers{scopes: map[envelope.Scope]bool{}},
 	}
+	if cfg.ExactlyOnce != nil {
+		r.slots.expect(cfg.Workers)
+	}
 	r.scheduler = newScheduler(cfg.PollInterval, topicOf(sink), func() float64 { return float64(r.followed.Load()) / float64(r.mostFollowed()) })
 	return r, nil
 }

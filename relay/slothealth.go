@@ -20,7 +20,7 @@ type slotHealth struct {
 	errs []error
 }
 
-func (h *slotHealth) begin(slots int) {
+func (h *slotHealth) expect(slots int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.errs = slices.Repeat([]error{errSlotNotTaken}, slots)

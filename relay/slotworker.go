@@ -77,7 +77,6 @@ func (w *slotWorker) work(ctx, inFlight context.Context) {
 // slotWorkers makes one for each slot of this relay.
 func (r *Relay) slotWorkers() []*slotWorker {
 	workers := make([]*slotWorker, r.cfg.Workers)
-	r.slots.begin(r.cfg.Workers)
 	for i := range workers {
 		workers[i] = &slotWorker{Relay: r, number: i, slot: SlotOf(r.cfg.ExactlyOnce.Prefix, r.cfg.ExactlyOnce.Instance, i)}
 	}
