@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,8 +10,7 @@ import (
 	"outboxrelay/internal/settings"
 )
 
-// The environment that the README tells users to begin with is one that loads, and it
-// lists the commands that there are.
+// The environment that the README tells users to begin with is one that loads.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -29,14 +29,52 @@ func TestReadme(t *testing.T) {
 	if _, err := settings.Load(environ, secret, "host"); err != nil {
 		t.Errorf("the README's environment does not load: %v", err)
 	}
+}
 
+// commandLine is a line of a page that runs this program, with the comment behind it left out.
+var commandLine = regexp.MustCompile(`(?m)^ *(?:\$ )?(?:[A-Z_]+=\S* )*relay ([a-z]+ ?[^#\n]*)$`)
+
+// Each command that a page shows is one that this program understands.
+func TestCommandsOfThePages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := map[string]bool{}
 	for _, c := range commands() {
 		names[c.name] = true
 	}
-	for _, match := range regexp.MustCompile("`relay ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
-		if !names[match[1]] {
-			t.Errorf("the README speaks of relay %s, which there isn't", match[1])
+	shown := 0
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, match := range regexp.MustCompile("`relay ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
+			if !names[match[1]] {
+				t.Errorf("%s speaks of relay %s, which there isn't", page, match[1])
+			}
+		}
+		fenced := false
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+			}
+			line, _, _ = strings.Cut(strings.TrimSuffix(line, "\n"), " # ")
+			match := commandLine.FindStringSubmatch(line)
+			if match == nil || !fenced && !strings.HasPrefix(line, "    ") {
+				continue
+			}
+			shown++
+			words := strings.Fields(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(match[1], "text"))
+			// Without a configuration it gets as far as that, or needs none.
+			if status, _, errs := runCommand(t, nil, words...); status != statusDone && !strings.Contains(errs, "the configuration has") {
+				t.Errorf("%s shows %q: %s", page, match[0], errs)
+			}
+		}
+	}
+	if shown < 20 {
+		t.Errorf("only %d commands were found in the pages", shown)
 	}
 }

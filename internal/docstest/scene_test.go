@@ -120,15 +120,21 @@ func (s *scene) commands() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := os.Symlink(relayproc.Program(s.t), filepath.Join(s.dir, "relay")); err != nil {
-		s.t.Fatal(err)
-	}
+	s.program()
 	for name, class := range map[string]string{"kafka-topics.sh": "TopicCommand", "kafka-acls.sh": "AclCommand"} {
 		s.write(name, fmt.Sprintf("#!/bin/sh\nexec %s -cp '%s' -XX:+UseSerialGC -XX:TieredStopAtLevel=1 org.apache.kafka.tools.%s \"$@\"\n",
 			java, javalibs.ClassPath(libs), class))
 		if err := os.Chmod(filepath.Join(s.dir, name), 0o755); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+}
+
+// program puts the relay on the path.
+func (s *scene) program() {
+	s.t.Helper()
+	if err := os.Symlink(relayproc.Program(s.t), filepath.Join(s.dir, "relay")); err != nil {
+		s.t.Fatal(err)
 	}
 	s.env = append(s.env, "PATH="+s.dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+s.dir)
 }
