@@ -15,6 +15,14 @@ var quickDelivery = map[string]string{
 	"RELAY_KAFKA_MIN_INSYNC_REPLICAS": "2",
 }
 
+// outage is what a relay is told where brokers die: where that lasts for long, the defaults hold.
+func outage() map[string]string {
+	if *lengthy {
+		return map[string]string{"RELAY_KAFKA_MIN_INSYNC_REPLICAS": "2"}
+	}
+	return quickDelivery
+}
+
 // Brokers of a cluster of three die. The cases share one cluster, and leave it whole.
 func TestBrokersDie(t *testing.T) {
 	t.Parallel()
@@ -38,7 +46,7 @@ func TestBrokersDie(t *testing.T) {
 func leaderKilled(s *scene, cluster *kafkatest.Own) {
 	s.Fill(s.acme, 500, 3)
 	stopLoad := s.startLoad()
-	s.run(quickDelivery, map[string]string{"RELAY_BATCH_ROWS": "50"})
+	s.run(outage(), map[string]string{"RELAY_BATCH_ROWS": "50"})
 	s.progress(100)
 	leader := leaderOf(s.T, cluster, s.Topic)
 	kill(s.T, cluster, leader)
@@ -53,7 +61,7 @@ func leaderKilled(s *scene, cluster *kafkatest.Own) {
 // Two of three brokers are down, so the third may not acknowledge: nothing counts as exported until there are two again.
 func tooFewReplicas(s *scene, cluster *kafkatest.Own) {
 	s.Fill(s.acme, 100, 3)
-	s.run(quickDelivery)
+	s.run(outage())
 	s.Drained("true")
 	kill(s.T, cluster, 2, 3)
 	s.Fill(s.acme, 100, 3)
@@ -76,7 +84,7 @@ func tooFewReplicas(s *scene, cluster *kafkatest.Own) {
 func allDown(s *scene, cluster *kafkatest.Own) {
 	other := cluster.Topic(s.T, 3, nil)
 	s.Fill(s.acme, 100, 3)
-	s.run(quickDelivery)
+	s.run(outage())
 	s.Drained("true")
 	kill(s.T, cluster, 1, 2, 3)
 	s.Fill(s.acme, size(1000, 34_000), 3)
@@ -89,7 +97,7 @@ func allDown(s *scene, cluster *kafkatest.Own) {
 		} else if status := s.relay.Stop(); status != 0 {
 			s.T.Errorf("relay ended with status %d", status)
 		}
-		s.run(quickDelivery)
+		s.run(outage())
 	}
 	s.unready(broker)
 	s.notParked()

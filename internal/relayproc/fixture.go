@@ -106,15 +106,20 @@ func (f *Fixture) CountRows(where string, args ...any) int {
 	return f.Count("select count(*) from aksara_operation_outbox where "+where, args...)
 }
 
-// Drained waits until a condition on outbox rows holds for none that is unexported.
+// Drained waits until a condition on outbox rows holds for none that is unexported, as long as they get fewer.
 func (f *Fixture) Drained(where string, args ...any) {
 	f.T.Helper()
-	Until(f.T, "all events to be exported", func() error {
-		if n := f.CountRows("exported_at is null and ("+where+")", args...); n > 0 {
-			return fmt.Errorf("%d are left", n)
-		}
-		return nil
-	})
+	left := func() int { return f.CountRows("exported_at is null and ("+where+")", args...) }
+	for least := left(); least > 0; {
+		Until(f.T, "more events to be exported", func() error {
+			n := left()
+			if n >= least {
+				return fmt.Errorf("%d are left", n)
+			}
+			least = n
+			return nil
+		})
+	}
 }
 
 // Records reads the whole topic.

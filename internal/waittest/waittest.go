@@ -9,13 +9,13 @@ import (
 const tick = 10 * time.Millisecond
 
 // Until asks for a condition again and again until it is nil, and fails the test with its last error
-// when that takes longer than limit.
+// when that takes longer than limit. What takes long to ask is asked seldom, so that servers are not
+// kept busy with it.
 func Until(t testing.TB, limit time.Duration, what string, condition func() error) {
 	t.Helper()
 	deadline := time.After(limit)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
 	for {
+		begin := time.Now()
 		err := condition()
 		if err == nil {
 			return
@@ -23,7 +23,7 @@ func Until(t testing.TB, limit time.Duration, what string, condition func() erro
 		select {
 		case <-deadline:
 			t.Fatalf("waited %s for %s: %v", limit, what, err)
-		case <-ticker.C:
+		case <-time.After(max(tick, 4*time.Since(begin))):
 		}
 	}
 }
