@@ -16,6 +16,7 @@ func TestDatabaseFaults(t *testing.T) {
 	for name, strike := range map[string]func(*scene){
 		"connections terminated again and again": terminated,
 		"role read-only":                         roleReadOnly,
+		"idle transactions ended":                idleTransactionsEnded,
 		"table locked":                           tableLocked,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +97,15 @@ func roleReadOnly(s *scene) {
 		where datname = current_database() and application_name = 'relay'`)
 	s.unready(database)
 	s.DB.Exec(s.T, "alter role "+role+" reset default_transaction_read_only")
+}
+
+// The server ends sessions that are idle in a transaction, here after the least time that can be set, from now on.
+func idleTransactionsEnded(s *scene) {
+	s.DB.Exec(s.T, "alter role "+pgtest.User(s.T, s.Role)+" set idle_in_transaction_session_timeout = '1ms'")
+	s.DB.Exec(s.T, `select pg_terminate_backend(pid) from pg_stat_activity
+		where datname = current_database() and application_name = 'relay'`)
+	s.progress(300)
+	s.alive()
 }
 
 // A hosted database whose disk is full becomes read-only in all sessions at once, and writable again the same way.
