@@ -32,8 +32,11 @@ func (s *scene) startLoad() (stop func()) {
 	return stop
 }
 
-// poolSize is the most connections of a relay with 4 workers, as docs/operations.md says.
-const poolSize = 2*4 + 5
+// workers is how many a relay has by default, and poolSize the most connections that it opens then, as docs/operations.md says.
+const (
+	workers  = 4
+	poolSize = 2*workers + 5
+)
 
 // watchConnections counts the relay's connections all the time, and fails if there ever were more than so many.
 func (s *scene) watchConnections(allowed int64) {
