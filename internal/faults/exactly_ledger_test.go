@@ -2,8 +2,12 @@ package faults_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"outboxrelay/internal/relayproc"
 )
@@ -43,6 +47,18 @@ func (s *scene) replaceLedger(mode map[string]string) {
 	relayproc.Until(s.T, "a new ledger", func() error {
 		_, err := admin.CreateTopic(s.T.Context(), 8, -1, map[string]*string{"cleanup.policy": &compact}, ledger)
 		return err
+	})
+	relayproc.Until(s.T, "the broker to know it instead of the old one", func() error {
+		ends, err := admin.ListEndOffsets(s.T.Context(), ledger)
+		if err = errors.Join(err, ends.Error()); err != nil {
+			return err
+		}
+		var records int64
+		ends.Each(func(o kadm.ListedOffset) { records += o.Offset })
+		if partitions := len(ends[ledger]); partitions != 8 || records > 0 {
+			return fmt.Errorf("it has %d partitions and %d records", partitions, records)
+		}
+		return nil
 	})
 }
 

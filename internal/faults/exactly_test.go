@@ -173,6 +173,12 @@ func TestExactlyOnceLedgerOfOtherRows(t *testing.T) {
 	s.Fill(s.acme, 10, 3)
 	s.run(mode)
 	s.Drained("true")
+	relayproc.Until(t, "all slots to have an entry in the ledger", func() error {
+		if _, body := s.relay.Get("/metrics"); !strings.Contains(body, "\nrelay_slots{state=\"held\"} 4\n") {
+			return errNotYet
+		}
+		return nil
+	})
 	s.relay.Kill()
 
 	other.Fill(other.acme, 10, 3)
