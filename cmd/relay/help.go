@@ -31,30 +31,24 @@ Status: 0 done, 1 failed, 2 bad usage or configuration, 3 check or verify found 
 // help tells of one command, or of what it does with its first word.
 func (a *app) help(c command, flags *flag.FlagSet) {
 	fmt.Fprintf(a.stdout, "usage: relay %s\n\n%s\n", strings.TrimSpace(c.name+" "+c.args), sentence(c.does))
-	heading := "\nOptions"
+	title := "Options"
 	if flags.Name() != c.name {
-		heading += " of " + flags.Name()
+		title += " of " + flags.Name()
 	}
+	var options []string
 	flags.VisitAll(func(f *flag.Flag) {
 		value, meaning := flag.UnquoteUsage(f)
-		fmt.Fprintf(a.stdout, "%s%-*s  %s\n", section(&heading), optionWidth, "--"+strings.TrimSpace(f.Name+" "+value), meaning)
+		options = append(options, fmt.Sprintf("%-*s  %s", len("--from-beginning"), "--"+strings.TrimSpace(f.Name+" "+value), meaning))
 	})
-	heading = "\nExamples"
-	for _, example := range c.examples {
-		fmt.Fprintf(a.stdout, "%s%s\n", section(&heading), example)
-	}
+	a.list(title, options)
+	a.list("Examples", c.examples)
 }
 
-const optionWidth = len("--from-beginning")
-
-// section is how a line of a section begins: the first one comes with the heading.
-func section(heading *string) string {
-	begin := "  "
-	if *heading != "" {
-		begin = *heading + ":\n  "
+// list prints lines under a title, and nothing if there are none.
+func (a *app) list(title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(a.stdout, "\n%s:\n  %s\n", title, strings.Join(lines, "\n  "))
 	}
-	*heading = ""
-	return begin
 }
 
 // sentence is a text that stands in a list as one that stands alone.

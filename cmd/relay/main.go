@@ -107,7 +107,7 @@ func commands() []command {
 		}, (*app).parked},
 		{"ledger", ledgerArgs, "in exactly-once mode: look at claims, and settle those of which nobody knows what was committed", []string{
 			"relay ledger list",
-			"relay ledger release orders-0/000000000000002a --may-duplicate",
+			"relay ledger release orders-0-3#0123456789abcdef --may-duplicate",
 		}, (*app).ledger},
 		{"verify", "[--json]", "compare topics and table: lost, repeated, out of order, crossed", []string{
 			"relay verify",
@@ -191,17 +191,27 @@ var (
 
 // parse reads a command's flags. Whatever is left over is an error.
 func parse(flags *flag.FlagSet, args []string) error {
-	flags.SetOutput(io.Discard)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return helpWanted{flags}
+	words, err := parseMixed(flags, args)
+	if err == nil && len(words) > 0 {
+		return usageError(fmt.Sprintf("unexpected argument %q", words[0]))
+	}
+	return err
+}
+
+// parseMixed reads flags and the other words that stand among them.
+func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
+	set.SetOutput(io.Discard)
+	for {
+		switch err := set.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, helpWanted{set}
+		case err != nil:
+			return nil, usageError(err.Error())
+		case set.NArg() == 0:
+			return words, nil
 		}
-		return usageError(err.Error())
+		words, args = append(words, set.Arg(0)), set.Args()[1:]
 	}
-	if flags.NArg() > 0 {
-		return usageError(fmt.Sprintf("unexpected argument %q", flags.Arg(0)))
-	}
-	return nil
 }
 
 const jsonMeans = "for machines: JSON"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -76,22 +75,6 @@ func orAll(all *flag.Flag) string {
 		return ""
 	}
 	return "; or give --all, and no ids"
-}
-
-// parseMixed reads flags and the other words that stand among them.
-func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
-	set.SetOutput(io.Discard)
-	for {
-		switch err := set.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			return nil, helpWanted{set}
-		case err != nil:
-			return nil, usageError(err.Error())
-		case set.NArg() == 0:
-			return words, nil
-		}
-		words, args = append(words, set.Arg(0)), set.Args()[1:]
-	}
 }
 
 // events are those among the chosen ones that are parked, each once. Of the others it

@@ -31,8 +31,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// commandLine is a line of a page that runs this program, with the comment behind it left out.
-var commandLine = regexp.MustCompile(`(?m)^ *(?:\$ )?(?:[A-Z_]+=\S* )*relay ([a-z]+ ?[^#\n]*)$`)
+// commandLine is a line of a page that runs this program, without the comment behind it.
+var commandLine = regexp.MustCompile(`^ *(?:\$ )?(?:[A-Z_]+=\S* )*relay ([a-z]+ ?[^#\n]*)$`)
 
 // Each command that a page shows is one that this program understands.
 func TestCommandsOfThePages(t *testing.T) {
