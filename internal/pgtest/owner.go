@@ -74,13 +74,14 @@ func dropOrphan(ctx context.Context, conn *pgx.Conn, name, statement string) err
 	return errors.Join(err, errUnlock)
 }
 
-// prefixOf returns the owner's prefix in a name, which a role has after a prefix of its own.
+// prefixOf returns the owner's prefix in a name, which a role has after a prefix of its own. A test may add to its database's
+// name to name another one beside it, so what comes after the owner's id tells nothing.
 func prefixOf(name string) string {
-	name = name[strings.Index(name, mark):]
-	if end := strings.LastIndexByte(name, '_'); end >= len(mark) {
-		return name[:end+1]
+	id := strings.Index(name, mark) + len(mark)
+	if end := strings.IndexByte(name[id:], '_'); end >= 0 {
+		return name[id-len(mark) : id+end+1]
 	}
-	return name
+	return name[id-len(mark):]
 }
 
 func lockNumber(prefix string) int64 {
