@@ -29,6 +29,7 @@ func (t topic) newConsumer(ctx context.Context) (*consumer, error) {
 		kgo.SeedBrokers(t.stage.kafka.Addrs()...),
 		kgo.ConsumeTopics(t.name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	)
 	if err != nil {
 		return nil, err

@@ -87,14 +87,14 @@ func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
 		return w, err
 	}
 	on := func(backlog database, run func(context.Context, database, topic) (drained, error)) func(context.Context) (drained, error) {
-		return func(ctx context.Context) (drained, error) { return s.onCopy(ctx, backlog, run) }
+		return func(ctx context.Context) (drained, error) { return s.onCopy(ctx, s.newTopic, backlog, run) }
 	}
 	w = ways{
 		indexed: &way{name: "relay, " + variants[0].name, run: on(filled[0], s.runRelay)},
 		plain:   &way{name: "relay, " + variants[1].name, run: on(filled[1], s.runRelay)},
 		loop:    &way{name: "one row at a time", run: on(filled[0], s.runOneByOne)},
 		producer: &way{name: "producer alone, no database", run: func(ctx context.Context) (drained, error) {
-			return s.onTopic(ctx, func(t topic) (drained, error) { return s.runProducer(ctx, t, records) })
+			return s.onTopic(ctx, s.newTopic, func(t topic) (drained, error) { return s.runProducer(ctx, t, records) })
 		}},
 		peers: s.peerWays(filled[1]),
 	}
@@ -103,8 +103,8 @@ func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
 }
 
 // onTopic runs on a topic of its own.
-func (s *stage) onTopic(ctx context.Context, run func(topic) (drained, error)) (went drained, err error) {
-	t, err := s.newTopic(ctx)
+func (s *stage) onTopic(ctx context.Context, make topicMaker, run func(topic) (drained, error)) (went drained, err error) {
+	t, err := make(ctx)
 	if err != nil {
 		return went, err
 	}
@@ -116,8 +116,8 @@ func (s *stage) onTopic(ctx context.Context, run func(topic) (drained, error)) (
 
 // onCopy runs on a copy of the backlog and a topic of its own. The checkpoint lets all start alike: soon after one, a
 // page's first change costs more log.
-func (s *stage) onCopy(ctx context.Context, backlog database, run func(context.Context, database, topic) (drained, error)) (drained, error) {
-	return s.onTopic(ctx, func(t topic) (went drained, err error) {
+func (s *stage) onCopy(ctx context.Context, make topicMaker, backlog database, run func(context.Context, database, topic) (drained, error)) (drained, error) {
+	return s.onTopic(ctx, make, func(t topic) (went drained, err error) {
 		d, err := backlog.copy(ctx)
 		if err != nil {
 			return went, err

@@ -34,7 +34,7 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 	for _, of := range []tenancy{{s.tenants, s.tenants}, {1, 1}, {s.crowd, s.crowd / 100}, {s.tenants, 0}, {s.crowd, 0}} {
 		var all []live
 		for run := range s.runs {
-			l, err := s.live(ctx, of)
+			l, err := s.live(ctx, s.newTopic, of)
 			if err != nil {
 				return nil, fmt.Errorf("%d tenants: %w", of.served, err)
 			}
@@ -72,12 +72,12 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 }
 
 // live writes events with the relay and a consumer running.
-func (s *stage) live(ctx context.Context, of tenancy) (l live, err error) {
+func (s *stage) live(ctx context.Context, make topicMaker, of tenancy) (l live, err error) {
 	d, err := s.newDatabase(ctx, variants[0])
 	if err != nil {
 		return l, err
 	}
-	t, err := s.newTopic(ctx)
+	t, err := make(ctx)
 	if err != nil {
 		return l, err
 	}

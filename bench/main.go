@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{"drain", drain},
 	{"claim", claimCost},
 	{"latency", latency},
+	{"exactly-once", exactlyOnce},
 	{"verify", verifyExport},
 }
 

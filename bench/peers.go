@@ -48,11 +48,11 @@ func (s *stage) peerWays(plain database) []*way {
 		return nil
 	}
 	onPlain := func(run func(context.Context, database, topic) (drained, error)) func(context.Context) (drained, error) {
-		return func(ctx context.Context) (drained, error) { return s.onCopy(ctx, plain, run) }
+		return func(ctx context.Context) (drained, error) { return s.onCopy(ctx, s.newTopic, plain, run) }
 	}
 	onLog := func(run func(context.Context, topic) (drained, error)) func(context.Context) (drained, error) {
 		return func(ctx context.Context) (drained, error) {
-			return s.onTopic(ctx, func(t topic) (drained, error) { return run(ctx, t) })
+			return s.onTopic(ctx, s.newTopic, func(t topic) (drained, error) { return run(ctx, t) })
 		}
 	}
 	return []*way{

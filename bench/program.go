@@ -57,7 +57,7 @@ func (s *stage) settings(d database, t topic, tenants []envelope.Scope) []string
 		id, _ := scope.Tenant()
 		ids = append(ids, id)
 	}
-	return []string{
+	settings := []string{
 		"RELAY_DATABASE_URL=" + d.url(relayRole),
 		"RELAY_NAMESPACE=" + application.Namespace,
 		"RELAY_TENANTS=" + strings.Join(ids, ","),
@@ -65,6 +65,10 @@ func (s *stage) settings(d database, t topic, tenants []envelope.Scope) []string
 		"RELAY_KAFKA_TOPIC=" + t.name,
 		"RELAY_KAFKA_MIN_INSYNC_REPLICAS=1",
 	}
+	if t.ledger != "" {
+		settings = append(settings, "RELAY_DELIVERY=exactly-once", "RELAY_TRANSACTIONAL_ID="+t.name, "RELAY_INSTANCE=0", "RELAY_LEDGER_TOPIC="+t.ledger)
+	}
+	return settings
 }
 
 // tried are the settings that our own environment hands on to the relay.

@@ -108,6 +108,15 @@ func (g *gate) failed(err error) {
 	}
 }
 
+// blame tells that a call ended with an error.
+func (g *gate) blame(err error) {
+	if ClassOf(err) == RowFault {
+		g.refused(err)
+	} else {
+		g.failed(err)
+	}
+}
+
 // refused tells that the database answered a call and refused it, which says nothing of others.
 func (g *gate) refused(err error) {
 	g.mu.Lock()

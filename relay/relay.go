@@ -171,24 +171,35 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 
 // makeClaim makes one claim, of as many bytes as usual if req does not say, and reports it.
 func (r *Relay) makeClaim(ctx context.Context, req Request) (Claim, error) {
-	req.Namespace, req.Token = r.cfg.Namespace, cmp.Or(req.Token, newToken(r.cfg.WorkerID))
-	req.Lease, req.Bytes = r.cfg.Lease, cmp.Or(req.Bytes, r.cfg.BatchBytes)
+	req = r.complete(req)
 	start := time.Now()
 	claim, err := r.store.Claim(ctx, req)
 	if err != nil {
 		return Claim{}, err
 	}
-	r.observer.Claimed(claim, time.Since(start))
+	r.made(claim, time.Since(start))
+	return claim, nil
+}
+
+// complete adds to a request what is the same in all of them.
+func (r *Relay) complete(req Request) Request {
+	req.Namespace, req.Token = r.cfg.Namespace, cmp.Or(req.Token, newToken(r.cfg.WorkerID))
+	req.Lease, req.Bytes = r.cfg.Lease, cmp.Or(req.Bytes, r.cfg.BatchBytes)
+	return req
+}
+
+// made tells of a claim.
+func (r *Relay) made(claim Claim, took time.Duration) {
+	r.observer.Claimed(claim, took)
 	if claim.Abandoned {
-		r.abandoned.add(req.Scope)
+		r.abandoned.add(claim.Scope)
 	}
 	for i := range claim.Rows {
 		if by := claim.Rows[i].Expired; by != "" && !isToken(by) {
-			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: req.Scope, Err: errForeign})
+			r.observer.Trouble(Trouble{Kind: ForeignClaims, Scope: claim.Scope, Err: errForeign})
 			break
 		}
 	}
-	return claim, nil
 }
 
 var errForeign = errors.New("a claim that ran out was not a relay's: while another exporter works on the same rows, " +

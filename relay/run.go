@@ -104,16 +104,10 @@ func (r *Relay) giveBack(turns []*turn) {
 // takeTurn makes the claim of one turn and gives the turn back. The claim is empty, without an
 // error, if the sink can't take events of the scope.
 func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, error) {
-	if err := r.sink.Ready(t.scope); err != nil {
-		r.observer.Trouble(Trouble{Kind: SinkTrouble, Scope: t.scope, Err: err})
-		r.scheduler.later(t, notReadyWait)
+	if !r.canSend(t) {
 		return Claim{}, nil
 	}
-	req.Scope = t.scope
-	req.Rows, req.Bytes = r.scheduler.limits(t, r.cfg.BatchRows, r.cfg.BatchBytes)
-	if req.Rows > 1 {
-		req.Limit = quickClaim
-	}
+	req = r.request(t, req, 1)
 	start := time.Now()
 	claim, err := r.makeClaim(ctx, req)
 	if err != nil {
@@ -124,6 +118,26 @@ func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, erro
 	r.database.worked()
 	r.scheduler.claimed(t, claim)
 	return claim, nil
+}
+
+// canSend is true if the sink can take events of a turn's scope. Else it gives the turn back.
+func (r *Relay) canSend(t *turn) bool {
+	err := r.sink.Ready(t.scope)
+	if err != nil {
+		r.observer.Trouble(Trouble{Kind: SinkTrouble, Scope: t.scope, Err: err})
+		r.scheduler.later(t, notReadyWait)
+	}
+	return err == nil
+}
+
+// request is what is asked for a turn, with the scope's share of a batch.
+func (r *Relay) request(t *turn, req Request, share int) Request {
+	req.Scope = t.scope
+	req.Rows, req.Bytes = r.scheduler.limits(t, max(1, r.cfg.BatchRows/share), max(1, r.cfg.BatchBytes/int64(share)))
+	if req.Rows > 1 {
+		req.Limit = quickClaim
+	}
+	return req
 }
 
 // Health is what the probes ask about.

@@ -36,6 +36,9 @@ const (
 	// quickClaim is what a claim may take, unless it is of so few rows as there can be.
 	quickClaim = 3 * time.Second
 
+	// mostMixed is how many scopes are claimed of in one transaction at most, each a share of a batch.
+	mostMixed = 16
+
 	// Scopes of which nothing could be claimed are looked at together, if there are so
 	// many of them: so few cost as much to look at as to claim from. If their topic is in
 	// trouble a single one is looked at too: only who has something to send is to probe it.
@@ -90,8 +93,9 @@ type turn struct {
 	removed bool
 
 	topic   *topic
-	most    int // rows of the next claim, 0 for as many as usual; see failed
-	refused int // claims in a row that were refused
+	much    bool // has more than the last claim took, as far as is known
+	most    int  // rows of the next claim, 0 for as many as usual; see failed
+	refused int  // claims in a row that were refused
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -186,25 +190,38 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 	}
 }
 
-// also takes out one turn more to be claimed of, if there is one now of a topic that is not in
-// trouble.
-func (s *scheduler) also() *turn {
+// mix takes out those turns that are to be claimed of with a first one in one transaction, which
+// then costs a tenth of as many: scopes that have little. It gives the first alone if that has much, or trouble.
+func (s *scheduler) mix(first *turn) []*turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.queue.Len() > 0 && s.queue[0].removed {
-		heap.Pop(&s.queue)
+	turns := []*turn{first}
+	for first.light() && len(turns) < mostMixed {
+		for s.queue.Len() > 0 && s.queue[0].removed {
+			heap.Pop(&s.queue)
+		}
+		if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || !s.queue[0].light() || s.closed(s.queue[0]) > 0 {
+			break
+		}
+		turns = append(turns, heap.Pop(&s.queue).(*turn))
 	}
-	if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || s.queue[0].topic.troubles > 0 || s.queue[0].refused > 0 || s.closed(s.queue[0]) > 0 {
-		return nil
-	}
-	return heap.Pop(&s.queue).(*turn)
+	return turns
 }
 
-// troubled is true if nothing got through lately to the topic of a turn.
-func (s *scheduler) troubled(t *turn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return t.topic.troubles > 0
+// light is true if a small claim of the scope is likely to go well and to take all there is.
+func (t *turn) light() bool {
+	return !t.much && t.most == 0 && t.refused == 0 && t.topic.troubles == 0
+}
+
+// apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
+// is wrong may be with one of them.
+func (s *scheduler) apart(turns []*turn) {
+	for _, t := range turns {
+		s.mu.Lock()
+		t.much, t.idle = true, false
+		s.mu.Unlock()
+		s.put(t, firstDatabaseWait)
+	}
 }
 
 // everServed gives the scopes that are served, or were.
@@ -322,7 +339,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 	if t.most *= 2; t.most > mostProbed {
 		t.most = 0
 	}
-	t.refused = 0
+	t.refused, t.much = 0, c.More
 	if len(c.Rows) == 0 {
 		s.probed(t)
 	}

@@ -406,3 +406,52 @@ func TestOnlyWhoHasWorkProbes(t *testing.T) {
 		}
 	})
 }
+
+// Scopes that have little are claimed of together, one that has much by itself, and after a claim that failed each by itself:
+// which of them was the reason is known then.
+func TestSchedulerMixesLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
+		var scopes []envelope.Scope
+		for i := range mostMixed + 4 {
+			scopes = append(scopes, testScope(t, fmt.Sprint("t-", i)))
+		}
+		s.set(scopes)
+		ctx := t.Context()
+		take := func() []*turn {
+			next, ok := s.next(ctx)
+			if ok && next.look {
+				s.looked(next.turns, make([]time.Duration, len(next.turns)))
+				next, ok = s.next(ctx)
+			}
+			if !ok || next.look {
+				t.Fatal("no turn")
+			}
+			return s.mix(next.turns[0])
+		}
+		first, second := take(), take()
+		if len(first) != mostMixed || len(second) != 4 {
+			t.Fatalf("%d and %d scopes are claimed of together, want %d and 4", len(first), len(second), mostMixed)
+		}
+		for i, turn := range append(first, second...) {
+			s.claimed(turn, Claim{Rows: make([]Row, 1), More: i < 2})
+		}
+		for i := range 2 {
+			if heavy := take(); len(heavy) != 1 || heavy[0] != first[i] {
+				t.Errorf("with one that has much, %d scopes are claimed of together, want it alone", len(heavy))
+			}
+		}
+		light := take()
+		if len(light) != mostMixed {
+			t.Errorf("%d scopes are claimed of together, want %d", len(light), mostMixed)
+		}
+		s.apart(light)
+		take() // those two that are left
+		for range light {
+			if alone := take(); len(alone) != 1 {
+				t.Errorf("after a claim that failed %d scopes are claimed of together, want one", len(alone))
+			}
+		}
+	})
+}

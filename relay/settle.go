@@ -112,19 +112,20 @@ func (r *Relay) write(ctx context.Context, claim Claim, verdicts []Verdict) ([]R
 	if err != nil {
 		return nil, err
 	}
-	r.database.worked()
-	r.observer.Settled(claim, verdicts, results, time.Since(start))
-	r.tell(claim, verdicts)
+	r.written(claim, verdicts, results, time.Since(start))
 	return results, nil
+}
+
+// written tells of verdicts that were written.
+func (r *Relay) written(claim Claim, verdicts []Verdict, results []Result, took time.Duration) {
+	r.database.worked()
+	r.observer.Settled(claim, verdicts, results, took)
+	r.tell(claim, verdicts)
 }
 
 // failed tells of a call of the store that failed.
 func (r *Relay) failed(scope envelope.Scope, err error) {
-	if ClassOf(err) == RowFault {
-		r.database.refused(err)
-	} else {
-		r.database.failed(err)
-	}
+	r.database.blame(err)
 	r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Scope: scope, Err: err})
 }
 

@@ -3,17 +3,11 @@ package relay
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"outboxrelay/envelope"
-)
-
-const (
-	// A transaction takes claims of several scopes, so that many small ones cost little, but
-	// only what is due at once, for so long, and of so many.
-	mixFor    = 100 * time.Millisecond
-	mostMixed = 200
 )
 
 // slotWorker delivers what it claims in transactions of its slot, one after the other.
@@ -83,31 +77,57 @@ func (r *Relay) slotWorkers() []*slotWorker {
 	return workers
 }
 
-// claim claims what is due, of several scopes if there is little of each, all with one token.
-// After an error nobody knows what is claimed.
+// claim claims what is due, of several scopes if they have little, all with one token. After an error
+// nobody knows what is claimed.
 func (w *slotWorker) claim(ctx context.Context, first *turn) (claims []Claim, err error) {
-	token, begin := w.slot.newToken(), time.Now()
-	rows, bytes := 0, int64(0)
-	for t, n := first, 1; t != nil; n++ {
-		alone := w.scheduler.troubled(t)
-		claim, err := w.takeTurn(ctx, t, Request{Token: token, Exact: true})
-		if err != nil {
+	token := w.slot.newToken()
+	turns := w.scheduler.mix(first)
+	all, err := w.takeTurns(ctx, turns, Request{Token: token, Exact: true})
+	if err != nil {
+		for _, t := range turns {
 			w.doubts = append(w.doubts, t.scope)
-			return claims, err
 		}
-		if len(claim.Rows) > 0 {
-			held := Held{Scope: claim.Scope, Token: token}
-			for i := range claim.Rows {
-				held.Rows = append(held.Rows, claim.Rows[i].ID)
-				bytes += claim.Rows[i].Bytes
-			}
-			rows += len(claim.Rows)
-			w.mine = append(w.mine, held)
-			claims = append(claims, claim)
+		return nil, err
+	}
+	for _, claim := range all {
+		if len(claim.Rows) == 0 {
+			continue
 		}
-		if t = nil; !alone && rows < w.cfg.BatchRows && bytes < w.cfg.BatchBytes && n < mostMixed && time.Since(begin) < mixFor {
-			t = w.scheduler.also()
+		held := Held{Scope: claim.Scope, Token: token}
+		for i := range claim.Rows {
+			held.Rows = append(held.Rows, claim.Rows[i].ID)
 		}
+		w.mine = append(w.mine, held)
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+// takeTurns makes the claims of some turns, all in one transaction, and gives the turns back.
+func (w *slotWorker) takeTurns(ctx context.Context, turns []*turn, req Request) ([]Claim, error) {
+	if len(turns) == 1 {
+		claim, err := w.takeTurn(ctx, turns[0], req)
+		return []Claim{claim}, err
+	}
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !w.canSend(t) })
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	reqs := make([]Request, len(turns))
+	for i, t := range turns {
+		reqs[i] = w.complete(w.request(t, req, mostMixed))
+	}
+	start := time.Now()
+	claims, err := w.cfg.ExactlyOnce.Store.ClaimAll(ctx, reqs)
+	if err != nil {
+		w.database.blame(err)
+		w.scheduler.apart(turns)
+		return nil, err
+	}
+	w.database.worked()
+	for i, claim := range claims {
+		w.made(claim, time.Since(start))
+		w.scheduler.claimed(turns[i], claim)
 	}
 	return claims, nil
 }
@@ -145,13 +165,45 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		if len(s.letters) > 0 {
 			w.pause.open()
 		}
-		if err := w.settleHeld(ctx, s.claim, s.committed(w.policy)); err != nil {
-			w.failed(s.claim.Scope, err)
-			w.drop() // whoever takes the slot marks the rest
-			return
-		}
+	}
+	if !w.mark(ctx, sending) {
+		w.drop() // whoever takes the slot marks the rest
+		return
 	}
 	w.mine = nil
+}
+
+// mark writes that a transaction was committed; false if that could not be written of all of it.
+func (w *slotWorker) mark(ctx context.Context, sent transaction) bool {
+	if len(sent) > 1 && w.markTogether(ctx, sent) == nil {
+		return true
+	}
+	// One by one: the database may refuse to mark rows of one of the scopes only.
+	all := true
+	for _, s := range sent {
+		if err := w.settleHeld(ctx, s.claim, s.committed(w.policy)); err != nil {
+			w.failed(s.claim.Scope, err)
+			all = false
+		}
+	}
+	return all
+}
+
+// markTogether marks all in one transaction.
+func (w *slotWorker) markTogether(ctx context.Context, sent transaction) error {
+	all := make([]Settlement, len(sent))
+	for i, s := range sent {
+		all[i] = Settlement{Claim: s.claim, Verdicts: s.committed(w.policy)}
+	}
+	start := time.Now()
+	results, err := w.cfg.ExactlyOnce.Store.SettleAll(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i, s := range all {
+		w.written(s.Claim, s.Verdicts, results[i], time.Since(start))
+	}
+	return nil
 }
 
 // settleHeld writes verdicts on rows that must still be held by the claim, unless what they say was

@@ -27,53 +27,116 @@ const (
 
 // Claim implements [relay.Store].
 func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
-	indexed, err := s.indexed(ctx)
+	claims, err := s.ClaimAll(ctx, []relay.Request{req})
 	if err != nil {
 		return relay.Claim{}, err
 	}
-	look := look{start: s.walks.start(req.Scope), began: time.Now()}
-	if req.Abandoned {
-		var known bool
-		if look.start, known = s.walks.abandonedAt(req.Scope); !known {
-			return relay.Claim{Scope: req.Scope, Token: req.Token}, nil
-		}
-	}
-	claim := relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: look.began.Add(req.Lease)}
-	limit := s.timings.server
-	if req.Limit > 0 {
-		limit = min(limit, req.Limit)
-	}
-	err = s.inScopeWithin(ctx, limit, req.Scope, func(b *pgx.Batch) {
-		arguments := []any{req.Scope.Stored(), req.Namespace, req.Token, seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes}
-		if req.Abandoned {
-			arguments = append(arguments, marksBelow(req))
-		}
-		b.Queue(s.claimText(req, indexed), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, &claim, &look) })
-	})
+	return claims[0], nil
+}
+
+// ClaimAll implements [relay.ExactStore].
+func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
+	indexed, err := s.indexed(ctx)
 	if err != nil {
+		return nil, err
+	}
+	claims, looks := make([]relay.Claim, len(reqs)), make([]*look, len(reqs))
+	var work []scoped
+	for i, req := range reqs {
+		began := time.Now()
+		claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: began.Add(req.Lease)}
+		if start, ok := s.startOf(req); ok {
+			looks[i] = &look{start: start, began: began}
+			work = append(work, s.claimWork(req, indexed, &claims[i], looks[i]))
+		}
+	}
+	if len(work) == 0 {
+		return claims, nil
+	}
+	if err := s.inScopes(ctx, work...); err != nil {
 		s.lookAgain()
 		if refused(err) {
 			err = relay.RowFault.Wrap(err)
 		}
-		return relay.Claim{}, fmt.Errorf("claim of %s: %w", req.Scope, err)
+		return nil, fmt.Errorf("claim of %s: %w", named(reqs), err)
 	}
+	for i, req := range reqs {
+		if looks[i] == nil {
+			continue
+		}
+		if err := s.claimed(ctx, req, &claims[i], looks[i], len(reqs) > 1); err != nil {
+			return nil, err
+		}
+	}
+	return claims, nil
+}
+
+// named names the scope of a request, or says of how many there are several.
+func named(reqs []relay.Request) string {
+	if len(reqs) == 1 {
+		return reqs[0].Scope.String()
+	}
+	return fmt.Sprintf("%d scopes at once", len(reqs))
+}
+
+// startOf is where a claim begins to look; ok is false if it is for abandoned rows and none are known.
+func (s *Store) startOf(req relay.Request) (start position, ok bool) {
+	if req.Abandoned {
+		return s.walks.abandonedAt(req.Scope)
+	}
+	return s.walks.start(req.Scope), true
+}
+
+// claimWork is the statement of a claim, which fills claim and look.
+func (s *Store) claimWork(req relay.Request, indexed bool, claim *relay.Claim, look *look) scoped {
+	limit := s.timings.server
+	if req.Limit > 0 {
+		limit = min(limit, req.Limit)
+	}
+	return scoped{scope: req.Scope, limit: limit, queue: func(b *pgx.Batch) {
+		arguments := []any{req.Scope.Stored(), req.Namespace, req.Token, seconds(req.Lease), seconds(recheck), look.start.due, look.start.id, req.Bytes}
+		if req.Abandoned {
+			arguments = append(arguments, marksBelow(req))
+		}
+		b.Queue(s.claimText(req, indexed), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, claim, look) })
+	}}
+}
+
+// claimed completes a claim that was made. What is large is read only if the claim was made by itself:
+// each takes one row, however large.
+func (s *Store) claimed(ctx context.Context, req relay.Request, claim *relay.Claim, look *look, oneOfSeveral bool) error {
 	// The statement promises this; what the update returns comes in no promised order.
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
 	look.taken = len(claim.Rows) > 0 || claim.Pushed > 0
 	look.more = look.more || claim.Seen >= looks(req.Rows)
 	if !req.Abandoned {
-		claim.More = s.walks.claimed(req.Scope, look) || claim.Pushed > 0
+		claim.More = s.walks.claimed(req.Scope, *look) || claim.Pushed > 0
 	}
-	claim.Abandoned = s.walks.abandoned(req.Scope, look, req.Abandoned)
+	claim.Abandoned = s.walks.abandoned(req.Scope, *look, req.Abandoned)
 	if req.Abandoned {
-		s.addMark(ctx, &claim, req.Lease)
+		s.addMark(ctx, claim, req.Lease)
 	}
-	s.readPayloads(ctx, &claim)
+	if oneOfSeveral {
+		leaveLarge(claim)
+	} else {
+		s.readPayloads(ctx, claim)
+	}
 	if len(claim.Rows) > req.Rows {
-		return relay.Claim{}, fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
+		return fmt.Errorf("claimed %d rows where %d were asked for: report this as a bug", len(claim.Rows), req.Rows)
 	}
-	return claim, nil
+	return nil
 }
+
+// leaveLarge leaves payloads that did not come with the claim for one that is made by itself.
+func leaveLarge(claim *relay.Claim) {
+	for i := range claim.Rows {
+		if row := &claim.Rows[i]; row.Payload == nil && row.Bytes <= mostPayload {
+			row.Err, claim.More = errLarge, true
+		}
+	}
+}
+
+var errLarge = relay.NotAttempted.Wrap(errors.New("the payload is large, and read when its scope is claimed of by itself"))
 
 // marksBelow is how many marks a row has too many for a claim of abandoned rows.
 func marksBelow(req relay.Request) int {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,15 +20,23 @@ import (
 // errRolledBack: the server answered COMMIT with ROLLBACK.
 var errRolledBack = errors.New("the database rolled the transaction back instead of committing it")
 
-// inScope runs statements in one transaction of one scope, in one round trip. queue
-// adds them; their callbacks run as the answers are read. Read committed is asked for
-// by name, because SKIP LOCKED fails above it and a role may default to more.
-func (s *Store) inScope(ctx context.Context, scope envelope.Scope, queue func(*pgx.Batch)) error {
-	return s.inScopeWithin(ctx, s.timings.server, scope, queue)
+// scoped is what a transaction does in one scope. queue adds the statements; their callbacks run as the
+// answers are read.
+type scoped struct {
+	scope envelope.Scope
+	limit time.Duration // for each statement; 0 for the usual one
+	queue func(*pgx.Batch)
 }
 
-// inScopeWithin is inScope with another time limit for each statement.
-func (s *Store) inScopeWithin(ctx context.Context, limit time.Duration, scope envelope.Scope, queue func(*pgx.Batch)) error {
+// inScope runs statements in one transaction of one scope, in one round trip.
+func (s *Store) inScope(ctx context.Context, scope envelope.Scope, queue func(*pgx.Batch)) error {
+	return s.inScopes(ctx, scoped{scope: scope, queue: queue})
+}
+
+// inScopes runs statements of several scopes in one transaction and one round trip, those of each
+// scope in that scope. Read committed is asked for by name, because SKIP LOCKED fails above it and a
+// role may default to more.
+func (s *Store) inScopes(ctx context.Context, work ...scoped) error {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
@@ -38,8 +47,11 @@ func (s *Store) inScopeWithin(ctx context.Context, limit time.Duration, scope en
 
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
-	b.Queue(s.sql.frame, scope.Stored(), milliseconds(limit), milliseconds(s.timings.lock))
-	queue(b)
+	for _, w := range work {
+		limit := cmp.Or(w.limit, s.timings.server)
+		b.Queue(s.sql.frame, w.scope.Stored(), milliseconds(limit), milliseconds(s.timings.lock))
+		w.queue(b)
+	}
 	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {
 			return errRolledBack

@@ -20,10 +20,19 @@ const (
 	settlePause = 20 * time.Millisecond // times a random 0.5 to 1.5, between tries
 )
 
-// Settle implements [relay.Store]. Deadlocks are tried again here.
+// Settle implements [relay.Store].
 func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	results, err := s.SettleAll(ctx, []relay.Settlement{{Claim: claim, Verdicts: verdicts}})
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
+}
+
+// SettleAll implements [relay.ExactStore]. Deadlocks are tried again here.
+func (s *Store) SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error) {
 	for try := 1; ; try++ {
-		results, err := s.settle(ctx, claim, verdicts)
+		results, err := s.settle(ctx, all)
 		if err == nil || !retriable(err) || try == settleTries {
 			if refused(err) {
 				err = relay.RowFault.Wrap(err)
@@ -38,31 +47,48 @@ func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	}
 }
 
-func (s *Store) settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
-	set := newSettlement(verdicts)
-	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
-		if len(set.marks) > 0 {
-			b.Queue(s.sql.mark, set.marks, relay.Unmarked(claim.Token)).Query(set.marked(relay.Written))
-		}
-		if len(set.ids) > 0 {
-			b.Queue(s.sql.release, set.ids, relay.Unmarked(claim.Token), set.delays, set.errors, set.refunds).Query(set.released)
-		}
-	})
-	if err != nil {
+func (s *Store) settle(ctx context.Context, all []relay.Settlement) (results [][]relay.Result, err error) {
+	sets, work := make([]*settlement, len(all)), make([]scoped, len(all))
+	for i, one := range all {
+		sets[i] = newSettlement(one.Verdicts)
+		work[i] = scoped{scope: one.Claim.Scope, queue: func(b *pgx.Batch) { s.queueSettlement(b, one.Claim, sets[i]) }}
+	}
+	if err := s.inScopes(ctx, work...); err != nil {
 		return nil, fmt.Errorf("settle claim: %w", err)
 	}
+	for i, one := range all {
+		if err := s.settleRest(ctx, one.Claim, sets[i]); err != nil {
+			return nil, err
+		}
+		results = append(results, sets[i].results)
+	}
+	return results, nil
+}
+
+// queueSettlement adds what settles a claim that is still held, but for dead letters.
+func (s *Store) queueSettlement(b *pgx.Batch, claim relay.Claim, set *settlement) {
+	if len(set.marks) > 0 {
+		b.Queue(s.sql.mark, set.marks, relay.Unmarked(claim.Token)).Query(set.marked(relay.Written))
+	}
+	if len(set.ids) > 0 {
+		b.Queue(s.sql.release, set.ids, relay.Unmarked(claim.Token), set.delays, set.errors, set.refunds).Query(set.released)
+	}
+}
+
+// settleRest settles what is left then.
+func (s *Store) settleRest(ctx context.Context, claim relay.Claim, set *settlement) error {
 	if len(set.ids) > 0 {
 		s.walks.forget(claim.Scope)
 	}
 	if err := s.settleLetters(ctx, claim, set); err != nil {
-		return nil, fmt.Errorf("settle dead letters: %w", err)
+		return fmt.Errorf("settle dead letters: %w", err)
 	}
 	if missing := set.missing(); len(missing) > 0 && !claim.Exact {
 		if err := s.settleLost(ctx, claim, set, missing); err != nil {
-			return nil, fmt.Errorf("settle lost claim: %w", err)
+			return fmt.Errorf("settle lost claim: %w", err)
 		}
 	}
-	return set.results, nil
+	return nil
 }
 
 // settleLetters gives rows up whose dead letters were delivered.

@@ -261,6 +261,17 @@ func (c *conversation) Claim(_ context.Context, req relay.Request) (relay.Claim,
 	return claim, nil
 }
 
+// ClaimAll and SettleAll are not called: there is one scope.
+func (c *conversation) ClaimAll(context.Context, []relay.Request) ([]relay.Claim, error) {
+	c.Error("several claims at once")
+	return nil, errFailed
+}
+
+func (c *conversation) SettleAll(context.Context, []relay.Settlement) ([][]relay.Result, error) {
+	c.Error("several settlements at once")
+	return nil, errFailed
+}
+
 // Commit sends events and an entry.
 func (c *conversation) Commit(_ context.Context, e relay.Entry, events []envelope.Event, _ []envelope.DeadLetter) ([]error, error) {
 	is := call{kind: commit, token: c.tokenOf(e.Token)}

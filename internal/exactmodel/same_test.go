@@ -8,14 +8,14 @@ func TestWhatMakesNoDifference(t *testing.T) {
 	m := newModel(t)
 	m.faults, m.done, m.same = 1, rowA2|rowB1, true
 	m.check(t)
-	claimed, nothing, start := one(newToken(0, 14), all), one(newToken(0, 14), 0), one(newToken(0, initial), 0)
+	claimed, start := one(newToken(0, 14), all), one(newToken(0, initial), 0)
 	bad := answer{outcome: failed}
 	pasts := map[bool][][]answer{
 		true: {
-			{claimed, nothing, {}, one(0, all)},                   // a clean success
-			{bad, {}, {}, start},                                  // a claim that failed
-			{claimed, nothing, bad, {}, start, one(0, all)},       // a commit that failed
-			{claimed, nothing, {}, bad, {}, claimed, one(0, all)}, // a mark that failed
+			{claimed, {}, one(0, all)},                   // a clean success
+			{bad, {}, {}, start},                         // a claim that failed
+			{claimed, bad, {}, start, one(0, all)},       // a commit that failed
+			{claimed, {}, bad, {}, claimed, one(0, all)}, // a mark that failed
 		},
 		false: {
 			{bad},

@@ -282,3 +282,24 @@ func TestExactlyOnceTenantTakenOut(t *testing.T) {
 		s.eachOnce(60)
 	})
 }
+
+// The database refuses to claim one tenant's rows. Others, which were claimed of in one transaction with it, go on, and it too
+// when the database allows it.
+func TestExactlyOnceTenantRefused(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.DB.Exec(t, `create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
+		create trigger refuse before update on aksara_operation_outbox for each row
+			when (old.tenant_scope = 'acme') execute function refuse()`)
+	tenants := []string{"acme", "globex", "initech", "umbrella"}
+	for _, id := range tenants {
+		s.Fill(relayproc.Tenant(t, id), 20, 3)
+	}
+	s.relay = relayproc.Start(t, s.Env(strings.Join(tenants, ","), s.exactly(), map[string]string{"RELAY_WORKERS": "2"}))
+	s.Drained("tenant_scope <> 'acme'")
+	s.eachOnce(180)
+	s.says(s.relay, "not this one")
+	s.DB.Exec(t, "drop trigger refuse on aksara_operation_outbox")
+	s.Drained("true")
+	s.eachOnce(240)
+}

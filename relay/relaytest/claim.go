@@ -33,6 +33,21 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	return claim, nil
 }
 
+// ClaimAll implements [relay.ExactStore]. A Fault sees it as the claim of the first scope.
+func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
+	claims := make([]relay.Claim, len(reqs))
+	err := s.call(ctx, Call{Scope: reqs[0].Scope, Token: reqs[0].Token, Rows: reqs[0].Rows}, func() {
+		for i, req := range reqs {
+			claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: time.Now().Add(req.Lease)}
+			s.claim(req, &claims[i])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claims, nil
+}
+
 func (s *Store) claim(req relay.Request, claim *relay.Claim) {
 	now := s.now()
 	pending := s.unexported()

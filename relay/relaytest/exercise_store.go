@@ -1,6 +1,7 @@
 package relaytest
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 // Outbox is a store under test, and the way to its rows behind its back.
 type Outbox interface {
 	relay.Store
+	// ClaimAll and SettleAll are those of [relay.ExactStore].
+	ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error)
+	SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error)
 
 	// Add appends the next n events of an operation, due at once, and makes the
 	// operation if there is none yet.
@@ -66,6 +70,8 @@ func ExerciseStore(t *testing.T, open func(t *testing.T) Outbox) {
 		"due/ended context":                         dueEnded,
 		"renew/a new lease":                         renewLease,
 		"renew/what is lost":                        renewLost,
+		"several/claims and settlements":            severalScopes,
+		"several/ended context":                     severalEnded,
 		"concurrent/each row is in one claim alone": concurrentClaims,
 	}
 	for name, run := range cases {

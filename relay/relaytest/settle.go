@@ -11,13 +11,26 @@ import (
 
 // Settle implements [relay.Store].
 func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
-	results := make([]relay.Result, len(verdicts))
-	err := s.call(ctx, Call{Scope: claim.Scope, Token: claim.Token, Verdicts: verdicts}, func() {
-		now := s.now()                                // one instant: what is delayed alike comes due together
-		for _, letters := range []bool{false, true} { // what letters free is freed last
-			for i, v := range verdicts {
-				if v.DeadLettered == letters {
-					results[i] = s.settle(claim, v, now)
+	results, err := s.SettleAll(ctx, []relay.Settlement{{Claim: claim, Verdicts: verdicts}})
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
+}
+
+// SettleAll implements [relay.ExactStore]. A Fault sees it as the settlement of the first claim.
+func (s *Store) SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error) {
+	results := make([][]relay.Result, len(all))
+	first := all[0]
+	err := s.call(ctx, Call{Scope: first.Claim.Scope, Token: first.Claim.Token, Verdicts: first.Verdicts}, func() {
+		now := s.now() // one instant: what is delayed alike comes due together
+		for i, one := range all {
+			results[i] = make([]relay.Result, len(one.Verdicts))
+			for _, letters := range []bool{false, true} { // what letters free is freed last
+				for n, v := range one.Verdicts {
+					if v.DeadLettered == letters {
+						results[i][n] = s.settle(one.Claim, v, now)
+					}
 				}
 			}
 		}
