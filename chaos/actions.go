@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 func nothing(context.Context, *stage, fault) error { return nil }
@@ -23,7 +25,27 @@ var errNoMoment = errors.New("its moment did not come")
 // killAtMoment kills a relay when something that it says has come so far.
 func killAtMoment(ctx context.Context, s *stage, f fault) error {
 	r := s.relays[f.targets[0]-1]
-	trap := r.watch.Arm(f.moment, r.kill)
+	return r.spring(ctx, r.watch.Arm(f.moment, r.kill))
+}
+
+// freezeAtMoment freezes a relay when it has said something, which arrives when it is thawed: then others have long taken
+// over what it held.
+func freezeAtMoment(ctx context.Context, s *stage, f fault) error {
+	r := s.relays[f.targets[0]-1]
+	var until context.Context
+	until, r.letGo = context.WithCancel(ctx)
+	return r.spring(ctx, r.watch.Hold(f.moment.What, func() { r.signal(syscall.SIGSTOP) }, until.Done()))
+}
+
+// letGo thaws such a relay when what it said has had time to arrive.
+func letGo(ctx context.Context, s *stage, f fault) error {
+	s.relays[f.targets[0]-1].letGo()
+	await(ctx, time.After(time.Second))
+	return thawRelay(ctx, s, f)
+}
+
+// spring waits for a trap's moment.
+func (r *relay) spring(ctx context.Context, trap *moments.Trap) error {
 	select {
 	case <-trap.Sprung():
 		return nil

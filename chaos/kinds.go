@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"outboxrelay/internal/moments"
 )
 
 // site is what a kind of fault is done to.
@@ -26,8 +28,8 @@ type kind struct {
 	least, most time.Duration // between its beginning and its end
 	begin, end  action
 	kills       bool // it is kill -9 of a relay
-	// atMoment is for kinds that strike at a moment. They begin when it comes, and are left out if it does not.
-	atMoment bool
+	// atMoment is of kinds that strike at a moment: at which. They begin when it comes, and are left out if it does not.
+	atMoment func(moments.Moment) bool
 }
 
 // action does its part of a fault.
@@ -49,9 +51,11 @@ var kinds = []kind{
 	{name: "relay killed, started later", site: relaySite, share: 3, counts: one, least: 2 * time.Second, most: 8 * time.Second,
 		begin: killRelay, end: startRelay, kills: true},
 	{name: "relay killed at a chosen moment", site: relaySite, share: 5, counts: one, most: time.Second,
-		begin: killAtMoment, end: startRelay, kills: true, atMoment: true},
+		begin: killAtMoment, end: startRelay, kills: true, atMoment: anyMoment},
 	{name: "relay frozen beyond its lease", site: relaySite, share: 2, counts: one, least: lease + time.Second, most: lease + 7*time.Second,
 		begin: freezeRelay, end: thawRelay},
+	{name: "relay frozen, what it says held back until after its lease", site: relaySite, share: 1, counts: one, least: lease + 4*time.Second, most: lease + 8*time.Second,
+		begin: freezeAtMoment, end: letGo, atMoment: decisive},
 	{name: "relay stopped and started", site: relaySite, share: 2, counts: one, most: 2 * time.Second,
 		begin: stopRelay, end: startRelay},
 
@@ -82,6 +86,13 @@ var kinds = []kind{
 		begin: onRoutes((*proxy).blackhole), end: onRoutes((*proxy).clear)},
 	{name: "broker connections held, then let go on", site: routeSite, share: 1, counts: oneOrAll, least: 2 * time.Second, most: 8 * time.Second,
 		begin: onRoutes((*proxy).hold), end: onRoutes((*proxy).clear)},
+}
+
+func anyMoment(moments.Moment) bool { return true }
+
+// decisive is true when something leaves the relay that delivers events.
+func decisive(m moments.Moment) bool {
+	return m.Stage == moments.Sent && (m.What == moments.Produce || m.What == moments.EndTxn)
 }
 
 var (

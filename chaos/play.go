@@ -178,7 +178,7 @@ func (s *stage) inflict(ctx context.Context, f fault) (h happened, err error) {
 	if err := k.begin(ctx, s, f); err != nil {
 		return h, err
 	}
-	if k.atMoment {
+	if k.atMoment != nil {
 		h.begun = time.Now()
 	}
 	if f.lasts > 0 && !await(ctx, time.After(f.lasts)) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ type relay struct {
 	name    string
 	command childproc.Command
 	watch   *moments.Watch
+	letGo   context.CancelFunc // lets what is held back go on
 
 	mu      sync.Mutex
 	process *childproc.Process // nil while it is meant to be away

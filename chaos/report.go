@@ -90,7 +90,7 @@ func perMoment(out io.Writer, h history, instants []moments.Moment) {
 	t := table{title: "Killed at chosen moments", head: []string{"statement or request", "moment", "times"}}
 	times := map[moments.Moment]int{}
 	for _, f := range h.faults {
-		if kinds[f.kind].atMoment {
+		if k := kinds[f.kind]; k.kills && k.atMoment != nil {
 			times[f.moment]++
 		}
 	}

@@ -51,7 +51,7 @@ func deck(which func(kind) bool) (cards []int) {
 // deal gives faults at random times. It goes through the shuffled deck again and again, so that no kind is left out for long.
 func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int, instants []moments.Moment) (faults []fault) {
 	next := len(cards)
-	var order []int // of what is left of the instants
+	left := map[int][]moments.Moment{} // of each kind, to be gone through
 	for at := between(r, every/2, every*3/2); at < duration; at += between(r, every/2, every*3/2) {
 		if next == len(cards) {
 			r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
@@ -59,11 +59,15 @@ func deal(r *rand.Rand, cards []int, duration, every time.Duration, relays int, 
 		}
 		k := kinds[cards[next]]
 		f := fault{at: at, kind: cards[next], targets: aim(r, k, relays), lasts: between(r, k.least, k.most)}
-		if k.atMoment {
-			if len(order) == 0 {
-				order = r.Perm(len(instants))
+		if k.atMoment != nil {
+			if len(left[f.kind]) == 0 {
+				for _, i := range r.Perm(len(instants)) {
+					if k.atMoment(instants[i]) {
+						left[f.kind] = append(left[f.kind], instants[i])
+					}
+				}
 			}
-			f.moment, order = instants[order[0]], order[1:]
+			f.moment, left[f.kind] = left[f.kind][0], left[f.kind][1:]
 		}
 		faults = append(faults, f)
 		next++
@@ -132,7 +136,7 @@ func (f fault) String() string {
 	list := strings.Join(numbers, ", ")
 	switch k.site {
 	case relaySite:
-		if k.atMoment {
+		if k.atMoment != nil {
 			list += ", " + f.moment.String()
 		}
 		return fmt.Sprintf("%s (relay %s)", k.name, list)

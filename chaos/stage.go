@@ -134,7 +134,11 @@ func (s *stage) startKafka(ctx context.Context, ports []int) (err error) {
 	for i, port := range ports {
 		advertised[i+1] = port
 	}
-	if s.kafka, err = kafkaserver.Start(ctx, kafkaserver.Options{Brokers: brokers, Advertised: advertised}); err != nil {
+	if s.kafka, err = kafkaserver.Start(ctx, kafkaserver.Options{
+		Brokers: brokers, Advertised: advertised,
+		// So seldom that brokers don't end in time what a relay has left open, which another is to do.
+		Settings: []string{"transaction.abort.timed.out.transaction.cleanup.interval.ms=60000"},
+	}); err != nil {
 		return err
 	}
 	for i, upstream := range s.kafka.Addrs() {

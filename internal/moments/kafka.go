@@ -47,10 +47,13 @@ func (k *kafka) requests() error {
 		if err != nil {
 			return err
 		}
-		if trap := k.trapFor(request); trap != nil {
-			if trap.moment.Stage == Sent {
-				return k.spring(trap)
+		switch trap := k.trapFor(request); {
+		case trap == nil:
+		case trap.moment.Stage == Sent:
+			if err := k.spring(trap); err != nil {
+				return err
 			}
+		default:
 			k.mu.Lock()
 			k.waiting[correlation(request[8:])] = trap
 			k.mu.Unlock()

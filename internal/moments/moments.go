@@ -69,15 +69,25 @@ type Trap struct {
 	moment Moment
 	act    func()
 	sprung chan struct{}
+	held   <-chan struct{} // nil if the connection is closed
 }
 
 // Arm sets a trap, in place of a former one. At the moment act is called, while the relay's words or the server's are kept
 // back; then their connection is closed. That happens once.
-func (w *Watch) Arm(m Moment, act func()) *Trap {
+func (w *Watch) Arm(m Moment, act func()) *Trap { return w.arm(&Trap{moment: m, act: act}) }
+
+// Hold sets a trap for a request that has been sent. After act it is held back until a channel is closed, and then goes
+// on, as do those behind it.
+func (w *Watch) Hold(request string, act func(), until <-chan struct{}) *Trap {
+	return w.arm(&Trap{moment: Moment{request, Sent}, act: act, held: until})
+}
+
+func (w *Watch) arm(t *Trap) *Trap {
+	t.sprung = make(chan struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.armed = &Trap{m, act, make(chan struct{})}
-	return w.armed
+	w.armed = t
+	return t
 }
 
 // Disarm takes the trap away, unless its moment has begun already; then it tells so.

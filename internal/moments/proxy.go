@@ -107,9 +107,13 @@ func (c *conversation) end() {
 	_ = c.server.Close()
 }
 
-// spring lets a trap act, and ends the conversation.
-func (c *conversation) spring(t *Trap) error {
+// spring lets a trap act, and ends the conversation; or holds it up, then err is nil.
+func (c *conversation) spring(t *Trap) (err error) {
 	t.spring()
+	if t.held != nil {
+		<-t.held
+		return nil
+	}
 	c.end()
 	return errOver
 }
