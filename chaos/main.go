@@ -75,7 +75,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.pace.servers, "server-every", 8*time.Second, "mean time between two faults of servers and networks")
 	flags.BoolVar(&o.race, "race", false, "build the relay with the race detector")
 	flags.StringVar(&o.delivery, "delivery", "at-least-once", "the relays' RELAY_DELIVERY: at-least-once or exactly-once")
-	flags.StringVar(&o.without, "without", "", "take a step of exactly-once mode out, fence or look-up: the test must fail then")
+	flags.StringVar(&o.without, "without", "", "take steps of exactly-once mode out: fence or look-up, and the test must fail; or clock, what fence takes out besides, and it must not")
 	flags.StringVar(&o.logs, "logs", "", "folder to keep the relays' logs in")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -87,8 +87,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = errors.New("-relays must be 2 to 4")
 	case o.delivery != "at-least-once" && o.delivery != exactly:
 		err = errors.New("-delivery must be at-least-once or exactly-once")
-	case o.without != "" && (mutations[o.without] == mutation{} || o.delivery != exactly):
-		err = errors.New("-without must be fence or look-up, and goes with -delivery exactly-once")
+	case o.without != "" && (mutations[o.without] == nil || o.delivery != exactly):
+		err = errors.New("-without must be fence, look-up or clock, and goes with -delivery exactly-once")
 	case o.rate < 1 || o.duration < time.Second || o.drain < time.Second:
 		err = errors.New("-rate, -duration and -drain must be positive, the latter two at least 1s")
 	case o.pace.relays < 100*time.Millisecond || o.pace.servers < 100*time.Millisecond:
