@@ -22,6 +22,7 @@ type edit struct {
 var clock = mutation{
 	{"relay/transaction.go", "time.Until(s.claim.Expires) < need", "need < 0"},
 	{"relay/transaction.go", "context.WithTimeoutCause(ctx, w.cfg.DeliveryTimeout, errTransactionLimit)", "context.WithTimeoutCause(ctx, time.Hour, errTransactionLimit)"},
+	{"kafkasink/client.go", "kgo.RecordDeliveryTimeout(cfg.DeliveryTimeout)", "kgo.RecordDeliveryTimeout(time.Hour)"},
 }
 
 var mutations = map[string]mutation{

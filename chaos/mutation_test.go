@@ -14,7 +14,7 @@ func TestMutationsBuild(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if output, err := exec.Command("go", "vet", "-overlay", overlay, "./relay").CombinedOutput(); err != nil {
+		if output, err := exec.Command("go", "vet", "-overlay", overlay, "./relay", "./kafkasink").CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
 	}
