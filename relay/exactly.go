@@ -46,6 +46,9 @@ type Transactions interface {
 // or whose transaction the brokers have ended because it took too long.
 var ErrFenced = errors.New("the slot was taken or fenced by another relay, or the transaction ended by the brokers")
 
+// ErrForgetful is why nothing is claimed while commits don't outlive a crash: what was claimed then could be claimed again.
+var ErrForgetful = errors.New("nothing may be claimed")
+
 // Session is a slot that is held. It is not safe for concurrent use.
 type Session interface {
 	// Commit sends events, dead letters and an entry in one transaction. Only if err is nil all of
@@ -58,11 +61,14 @@ type Session interface {
 }
 
 // ExactStore is what a [Store] can besides in exactly-once mode. Its claims with [Request.Exact]
-// and their settlements are durable when they return.
+// and their settlements are durable when they return, as far as the server keeps that; see Durable.
 type ExactStore interface {
 	// Held tells which claims hold rows of some scopes, expired or not, in one round trip. It
 	// looks at the rows that came due first, some ten thousand of each scope.
 	Held(ctx context.Context, scopes []envelope.Scope) ([]Held, error)
+	// Durable is nil if what is committed outlives a crash of the database's machine. There is [ErrForgetful] in the error if
+	// it does not.
+	Durable(ctx context.Context) error
 	// Identity names the database and the place in it that the rows are in.
 	Identity(ctx context.Context) (string, error)
 }

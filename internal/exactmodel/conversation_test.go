@@ -196,6 +196,9 @@ func byHelper() bool {
 	}
 }
 
+// Durable is always.
+func (c *conversation) Durable(context.Context) error { return nil }
+
 // Identity names the database.
 func (c *conversation) Identity(context.Context) (string, error) { return identity, nil }
 
