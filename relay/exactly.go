@@ -40,6 +40,9 @@ type Transactions interface {
 	// Last gives a slot's last committed entry; ok is false if there is none. It must be asked
 	// after Open or Fence: what is committed later is not in it. An error says nothing.
 	Last(ctx context.Context, slot Slot) (entry Entry, ok bool, err error)
+	// Entries gives an entry of each slot with a prefix that has one, whoever holds it: the last
+	// committed, or one that was so a moment ago. So nothing may be decided by it.
+	Entries(ctx context.Context, prefix string) (map[Slot]Entry, error)
 }
 
 // ErrFenced is in an error of a session that has lost its slot to somebody who took or fenced it,
