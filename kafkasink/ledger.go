@@ -113,25 +113,69 @@ func parseLedger(r *kgo.Record) (entry relay.Entry, err error) {
 
 // Last implements [relay.Transactions].
 func (s *Sink) Last(ctx context.Context, slot relay.Slot) (entry relay.Entry, ok bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("the ledger was not read in %s", openTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errLedgerSlow)
 	defer cancel()
-	start, end, err := s.ledgerSpan(ctx, slot)
+	at, err := s.ledgerSpan(ctx, slot)
 	if err != nil {
 		return entry, false, s.explainLedger(because(ctx, err))
 	}
-	for tail := int64(firstTail); ; tail *= moreTail {
-		from := max(start, end-tail)
-		last, err := s.lastBetween(ctx, slot, from, end)
-		switch {
-		case err != nil:
-			return entry, false, s.explainLedger(because(ctx, err))
-		case last != nil:
-			entry, err = parseLedger(last)
-			return entry, err == nil, err
-		case from == start:
-			return entry, false, nil
-		}
+	entries, err := s.lastEntries(ctx, map[relay.Slot]span{slot: at})
+	entry, ok = entries[slot]
+	return entry, ok, err
+}
+
+// Entries implements [relay.Transactions]. It reads up to the last stable offsets, so that it waits for nobody's transaction.
+func (s *Sink) Entries(ctx context.Context, prefix string) (map[relay.Slot]relay.Entry, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errLedgerSlow)
+	defer cancel()
+	if err := s.ledgerReady(ctx); err != nil {
+		return nil, err
 	}
+	admin := kadm.NewClient(s.current().Client)
+	starts, err := s.ledgerOffsets(ctx, admin.ListStartOffsets)
+	if err != nil {
+		return nil, s.explainLedger(because(ctx, err))
+	}
+	ends, err := s.ledgerOffsets(ctx, admin.ListCommittedOffsets)
+	if err != nil {
+		return nil, s.explainLedger(because(ctx, err))
+	}
+	slots := map[relay.Slot]span{}
+	for partition, end := range ends {
+		slots[relay.SlotOf(prefix, int(partition)/relay.SlotsPerInstance, int(partition)%relay.SlotsPerInstance)] = span{starts[partition], end}
+	}
+	return s.lastEntries(ctx, slots)
+}
+
+var errLedgerSlow = fmt.Errorf("the ledger was not read in %s", openTimeout)
+
+// span is where a slot's partition begins, and how far it is to be read.
+type span struct{ start, end int64 }
+
+// lastEntries gives the last committed entry of each slot that has one.
+func (s *Sink) lastEntries(ctx context.Context, slots map[relay.Slot]span) (entries map[relay.Slot]relay.Entry, err error) {
+	entries = map[relay.Slot]relay.Entry{}
+	for tail := int64(firstTail); len(slots) > 0; tail *= moreTail {
+		tails, more := map[relay.Slot]span{}, map[relay.Slot]span{}
+		for slot, at := range slots {
+			tails[slot] = span{max(at.start, at.end-tail), at.end}
+		}
+		last, err := s.lastWithin(ctx, tails)
+		if err != nil {
+			return nil, s.explainLedger(because(ctx, err))
+		}
+		for slot, at := range slots {
+			if r := last[slot]; r != nil {
+				if entries[slot], err = parseLedger(r); err != nil {
+					return nil, err
+				}
+			} else if tails[slot].start > at.start {
+				more[slot] = at
+			}
+		}
+		slots = more
+	}
+	return entries, nil
 }
 
 // explainLedger says what to do about a ledger that can't be read.
@@ -144,72 +188,88 @@ func (s *Sink) explainLedger(err error) error {
 
 // ledgerSpan gives where a slot's partition begins and ends: up to the high watermark, and not
 // only to the last stable offset, behind which the entry could lie that decides.
-func (s *Sink) ledgerSpan(ctx context.Context, slot relay.Slot) (start, end int64, err error) {
+func (s *Sink) ledgerSpan(ctx context.Context, slot relay.Slot) (at span, err error) {
 	admin := kadm.NewClient(s.current().Client)
-	if start, err = s.ledgerOffset(ctx, slot, admin.ListStartOffsets); err != nil {
-		return 0, 0, err
+	starts, err := s.ledgerOffsets(ctx, admin.ListStartOffsets, slot.Partition)
+	if err != nil {
+		return at, err
 	}
-	end, err = s.ledgerOffset(ctx, slot, admin.ListEndOffsets)
-	return start, end, err
+	ends, err := s.ledgerOffsets(ctx, admin.ListEndOffsets, slot.Partition)
+	return span{starts[slot.Partition], ends[slot.Partition]}, err
 }
 
-// ledgerOffset asks for an offset of a slot's partition, again during an election.
-func (s *Sink) ledgerOffset(ctx context.Context, slot relay.Slot, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
+// ledgerOffsets asks for an offset of each partition, or of those that are given, again during an election.
+func (s *Sink) ledgerOffsets(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), only ...int32) (map[int32]int64, error) {
 	for {
-		offsets, err := list(ctx, s.cfg.Ledger)
-		offset, there := offsets.Lookup(s.cfg.Ledger, slot.Partition)
-		switch err = cmp.Or(err, offset.Err); {
-		case err == nil && !there:
-			return 0, fmt.Errorf("topic %q has no partition %d", s.cfg.Ledger, slot.Partition)
-		case !kerr.IsRetriable(err):
-			return offset.Offset, err
+		listed, err := list(ctx, s.cfg.Ledger)
+		offsets := map[int32]int64{}
+		for partition, offset := range listed[s.cfg.Ledger] {
+			if len(only) == 0 || slices.Contains(only, partition) {
+				offsets[partition], err = offset.Offset, cmp.Or(err, offset.Err)
+			}
+		}
+		for _, partition := range only {
+			if _, there := offsets[partition]; err == nil && !there {
+				return nil, fmt.Errorf("topic %q has no partition %d", s.cfg.Ledger, partition)
+			}
+		}
+		if !kerr.IsRetriable(err) {
+			return offsets, err
 		}
 		select {
 		case <-ctx.Done():
-			return 0, err
+			return nil, err
 		case <-time.After(tailPoll):
 		}
 	}
 }
 
-// lastBetween gives the last committed record of a slot at some offsets, nil if there is none.
-// It reads on until it has seen the last offset, whatever that holds.
-func (s *Sink) lastBetween(ctx context.Context, slot relay.Slot, from, end int64) (last *kgo.Record, err error) {
-	if from >= end {
-		return nil, nil
+// lastWithin gives the last committed record of each slot within its span, as far as there is one.
+// It reads on until it has seen the last offset of each, whatever that holds.
+func (s *Sink) lastWithin(ctx context.Context, slots map[relay.Slot]span) (last map[relay.Slot]*kgo.Record, err error) {
+	last = map[relay.Slot]*kgo.Record{}
+	unread, from := map[int32]relay.Slot{}, map[int32]kgo.Offset{}
+	for slot, at := range slots {
+		if at.start < at.end {
+			unread[slot.Partition], from[slot.Partition] = slot, kgo.NewOffset().At(at.start)
+		}
+	}
+	if len(unread) == 0 {
+		return last, nil
 	}
 	opts, err := s.cfg.Options()
 	if err != nil {
 		return nil, err
 	}
 	client, err := kgo.NewClient(append(opts,
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.cfg.Ledger: {slot.Partition: kgo.NewOffset().At(from)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.cfg.Ledger: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(tailPoll),
 	)...)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	for {
+	for len(unread) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := errors.Join(context.Cause(ctx), fetches.Err()); err != nil {
 			return nil, err
 		}
-		seen := false
 		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() && r.Offset < end && string(r.Key) == slot.ID {
-				last = r
+			slot, reads := unread[r.Partition]
+			end := slots[slot].end
+			if reads && !r.Attrs.IsControl() && r.Offset < end && string(r.Key) == slot.ID {
+				last[slot] = r
 			}
-			seen = seen || r.Offset >= end-1
+			if reads && r.Offset >= end-1 {
+				delete(unread, r.Partition)
+			}
 		})
-		if seen {
-			return last, nil
-		}
 	}
+	return last, nil
 }
 
-// ledgerReady is nil if the cluster and the ledger's topic are fit for a slot.
-func (s *Sink) ledgerReady(ctx context.Context, slot relay.Slot) error {
+// ledgerReady is nil if the cluster and the ledger's topic are fit for exactly-once.
+func (s *Sink) ledgerReady(ctx context.Context) error {
 	if err := transactional(ctx, s.current().Client); err != nil {
 		return err
 	}
@@ -219,9 +279,11 @@ func (s *Sink) ledgerReady(ctx context.Context, slot relay.Slot) error {
 			err = s.topics.readyForLedger(s.cfg.Ledger)
 		}
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+// ledgerHas is nil if the ledger's topic has a slot's partition.
+func (s *Sink) ledgerHas(slot relay.Slot) error {
 	if n := s.topics.partitions(s.cfg.Ledger); int(slot.Partition) >= n {
 		return fmt.Errorf("ledger topic %q has %d partitions, and slot %s needs number %d: give it more", s.cfg.Ledger, n, slot.ID, slot.Partition)
 	}

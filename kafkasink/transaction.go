@@ -1,6 +1,7 @@
 package kafkasink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type session struct {
 func (s *Sink) Open(ctx context.Context, slot relay.Slot) (relay.Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer from Kafka in %s", openTimeout))
 	defer cancel()
-	if err := s.ledgerReady(ctx, slot); err != nil {
+	if err := cmp.Or(s.ledgerReady(ctx), s.ledgerHas(slot)); err != nil {
 		return nil, err
 	}
 	client, err := newClient(s.cfg, s.topics.terms,

@@ -3,6 +3,8 @@ package kafkasink
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +73,47 @@ func TestTransaction(t *testing.T) {
 		if slices.Sort(want); !slices.Equal(got, want) {
 			t.Errorf("the topic holds %d events, want the 100 that were committed", len(got))
 		}
+	})
+}
+
+// TestEntries: the last entry of each slot of a prefix is found at once, behind many others too, without waiting for a transaction
+// that is open. Those of another prefix in the same ledger are left out.
+func TestEntries(t *testing.T) {
+	both(t, func(t *testing.T, broker *kafkatest.Broker) {
+		prefix, other := kafkatest.Name("tx"), kafkatest.Name("tx")
+		sink := openReady(t, ledgerConfig(t, broker, broker.Topic(t, 1, nil)), quick())
+		commit := func(slot relay.Slot, token string, times int) relay.Session {
+			session := openSlot(t, sink, slot)
+			for range times {
+				if answers, err := session.Commit(t.Context(), entry(token), nil, nil); err != nil {
+					t.Fatal(answers, err)
+				}
+			}
+			return session
+		}
+		first, second := relay.SlotOf(prefix, 0, 0), relay.SlotOf(prefix, 0, 5)
+		commit(first, "first", 1)
+		commit(relay.SlotOf(other, 0, 0), "other", 50) // in the same partition
+		open := commit(second, "second", 1).(*session)
+		if err := open.client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		under := ledgerRecord(sink.cfg.Ledger, second, entry("under way"))
+		if err := open.client.ProduceSync(t.Context(), under).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		want := map[relay.Slot]string{first: "first", second: "second"}
+		waitFor(t, "the entries", func() error { // which may be behind by a moment
+			entries, err := sink.Entries(t.Context(), prefix)
+			got := map[relay.Slot]string{}
+			for slot, entry := range entries {
+				got[slot] = entry.Token
+			}
+			if err != nil || !maps.Equal(got, want) {
+				return fmt.Errorf("%v, %v, want %v", got, err, want)
+			}
+			return nil
+		})
 	})
 }
 

@@ -76,6 +76,9 @@ func (w *slotWorker) drop() {
 // take takes the slot and decides all claims of it that are not decided. The order of its
 // steps is what makes that safe; see docs/exactly-once.md.
 func (w *slotWorker) take(ctx context.Context) (err error) {
+	if err := w.mayClaim(ctx); err != nil {
+		return err
+	}
 	listed, err := w.list(ctx)
 	if err != nil {
 		return err

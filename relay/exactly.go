@@ -40,11 +40,17 @@ type Transactions interface {
 	// Last gives a slot's last committed entry; ok is false if there is none. It must be asked
 	// after Open or Fence: what is committed later is not in it. An error says nothing.
 	Last(ctx context.Context, slot Slot) (entry Entry, ok bool, err error)
+	// Entries gives an entry of each slot with a prefix that has one, whoever holds it: the last
+	// committed, or one that was so a moment ago. So nothing may be decided by it.
+	Entries(ctx context.Context, prefix string) (map[Slot]Entry, error)
 }
 
 // ErrFenced is in an error of a session that has lost its slot to somebody who took or fenced it,
 // or whose transaction the brokers have ended because it took too long.
 var ErrFenced = errors.New("the slot was taken or fenced by another relay, or the transaction ended by the brokers")
+
+// ErrForgetful is why nothing is claimed while commits don't outlive a crash: what was claimed then could be claimed again.
+var ErrForgetful = errors.New("nothing may be claimed")
 
 // Session is a slot that is held. It is not safe for concurrent use.
 type Session interface {
@@ -58,7 +64,7 @@ type Session interface {
 }
 
 // ExactStore is what a [Store] can besides in exactly-once mode. Its claims with [Request.Exact]
-// and their settlements are durable when they return.
+// and their settlements are durable when they return, as far as the server keeps that; see Durable.
 type ExactStore interface {
 	// ClaimAll makes claims of scopes that differ, as [Store.Claim] does each of them, all in one
 	// transaction: after an error nothing is claimed, or nobody knows. A row with a large payload
@@ -70,6 +76,9 @@ type ExactStore interface {
 	// Held tells which claims hold rows of some scopes, expired or not, in one round trip. It
 	// looks at the rows that came due first, some ten thousand of each scope.
 	Held(ctx context.Context, scopes []envelope.Scope) ([]Held, error)
+	// Durable is nil if what is committed outlives a crash of the database's machine. There is [ErrForgetful] in the error if
+	// it does not.
+	Durable(ctx context.Context) error
 	// Identity names the database and the place in it that the rows are in.
 	Identity(ctx context.Context) (string, error)
 }

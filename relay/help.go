@@ -8,7 +8,7 @@ import (
 )
 
 // help decides claims that ran out, until ctx ends: those of other slots here, those of own
-// ones are left to their workers.
+// ones are left to their workers. It also looks whether anything may be claimed.
 func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
 	for sleep(ctx, r.policy.jitter(r.cfg.Lease/3), nil) {
 		if err := r.helpOnce(ctx, workers); err != nil && ctx.Err() == nil {
@@ -18,6 +18,12 @@ func (r *Relay) help(ctx context.Context, workers []*slotWorker) {
 }
 
 func (r *Relay) helpOnce(ctx context.Context, workers []*slotWorker) error {
+	if err := r.mayClaim(ctx); forbids(err) {
+		for _, w := range workers {
+			w.stale.Store(true)
+		}
+		return err
+	}
 	held, err := r.held(ctx, r.scheduler.everServed())
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type slotWorker struct {
 	// verdicts on rows of mine, should they turn out not to be committed.
 	verdicts map[int64]Verdict
 
-	stale atomic.Bool // somebody saw a claim of the slot that ran out
+	stale atomic.Bool // the slot must be taken anew: a claim of it ran out, or nothing may be claimed
 }
 
 // work relays through the slot until ctx ends.
@@ -43,6 +43,10 @@ func (w *slotWorker) work(ctx, inFlight context.Context) {
 		next, ok := w.scheduler.next(ctx)
 		if !ok {
 			return
+		}
+		if w.stale.Load() { // since it began to wait
+			w.giveBack(next.turns)
+			continue
 		}
 		leave, ok := w.database.enter(ctx)
 		if !ok {

@@ -79,22 +79,6 @@ func (r *Relay) Claims(ctx context.Context) (all []Claimed, err error) {
 	return all, nil
 }
 
-// Entries is nil if relays can go on from the last entries of this relay's own slots, as far as there are any. It changes
-// nothing.
-func (r *Relay) Entries(ctx context.Context) error {
-	for worker := range r.cfg.Workers {
-		slot := SlotOf(r.cfg.ExactlyOnce.Prefix, r.cfg.ExactlyOnce.Instance, worker)
-		entry, ok, err := r.cfg.ExactlyOnce.Sink.Last(ctx, slot)
-		if ok {
-			err = r.accept(ctx, &entry)
-		}
-		if err != nil {
-			return fmt.Errorf("slot %s: %w", slot.ID, err)
-		}
-	}
-	return nil
-}
-
 // fate is what the ledger says of a claim now.
 func (r *Relay) fate(ctx context.Context, slot Slot, token string) (Fate, error) {
 	entry, ok, err := r.cfg.ExactlyOnce.Sink.Last(ctx, slot)

@@ -42,6 +42,20 @@ func (s *Store) Held(ctx context.Context, scopes []envelope.Scope) (held []relay
 	return held, nil
 }
 
+// Durable implements [relay.ExactStore].
+func (s *Store) Durable(ctx context.Context) error {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	var fsync bool
+	if err := s.pool.QueryRow(ctx, "select current_setting('fsync') = 'on'").Scan(&fsync); err != nil {
+		return fmt.Errorf("ask whether commits are durable: %w", explain(ctx, err))
+	}
+	if !fsync {
+		return fmt.Errorf("%w: %s: %s", relay.ErrForgetful, forgetful, remember)
+	}
+	return nil
+}
+
 // Identity implements [relay.ExactStore].
 func (s *Store) Identity(ctx context.Context) (identity string, err error) {
 	ctx, cancel := s.limit(ctx)

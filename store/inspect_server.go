@@ -42,22 +42,28 @@ func (i *inspection) server(ctx context.Context) error {
 	i.ok("database", fmt.Sprintf("PostgreSQL %s at %s, database %q, as %q", version, from, database, i.role.name))
 	i.writable(standby, readOnly)
 	i.pooler(backend)
-	if i.store.durable {
-		i.durability(fsync)
-	}
+	i.durability(fsync)
 	return nil
 }
 
-// durability is about commits, on which exactly-once relies: a claim that a crash makes the database forget is made, and sent, a
+// durability is about commits. Exactly-once relies on them: a claim that a crash makes the database forget is made, and sent, a
 // second time.
 func (i *inspection) durability(fsync bool) {
 	const check = "durability"
-	if fsync {
+	switch {
+	case fsync:
 		i.ok(check, "what is committed outlives a crash of the server")
-	} else {
-		i.warn(check, "the server has fsync=off, so it forgets what it has committed when its machine crashes, and events may come twice", "set fsync=on, or RELAY_DELIVERY=at-least-once")
+	case i.store.durable:
+		i.fail(check, forgetful, remember)
+	default:
+		i.warn(check, forgetful, "set fsync=on")
 	}
 }
+
+const (
+	forgetful = "the server has fsync=off, so it forgets what it has committed when its machine crashes, and events may come twice"
+	remember  = "set fsync=on (alter system set fsync = on; select pg_reload_conf()), or RELAY_DELIVERY=at-least-once"
+)
 
 func (i *inspection) writable(standby, readOnly bool) {
 	const check = "writable"

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -167,17 +168,43 @@ func TestInspectChangesNothing(t *testing.T) {
 	}
 }
 
-// In exactly-once mode commits must outlive a crash. The tests' own servers are such that they don't.
-func TestInspectTellsOfForgetfulServers(t *testing.T) {
+// In exactly-once mode commits must outlive a crash. The setting is followed without a new connection.
+func TestForgetfulServerIsRefused(t *testing.T) {
 	t.Parallel()
-	in := newInspected(t)
-	var fsync string
-	if err := in.Conn(t).QueryRow(t.Context(), "show fsync").Scan(&fsync); err != nil {
+	server := pgtest.Server(t)
+	in := inspected{DB: &pgtest.DB{Name: "postgres", URL: server.URL("postgres")}, url: server.URL("postgres")}
+	if err := migrations.StandaloneSchema(t.Context(), in.URL, "public"); err != nil {
 		t.Fatal(err)
 	}
-	var want []finding
-	if fsync == "off" {
-		want = append(want, warning("durability", "fsync=off", "RELAY_DELIVERY=at-least-once"))
+	durable := func(c *store.Config) { c.Durable = true }
+	open := in.open(t, durable)
+	of := func(change func(*store.Config)) (found []relay.Finding) {
+		for _, f := range in.inspect(t, change) {
+			if f.Check == "durability" {
+				found = append(found, f)
+			}
+		}
+		return found
 	}
-	wantFindings(t, in.inspect(t, func(c *store.Config) { c.Durable = true }), want...)
+	fsync := func(value string) {
+		in.Exec(t, "alter system set fsync = "+value)
+		in.Exec(t, "select pg_reload_conf()")
+		eventually(t, "the setting", func() error {
+			err := open.Durable(t.Context())
+			if (value == "off") != errors.Is(err, relay.ErrForgetful) {
+				return fmt.Errorf("fsync=%s: %v", value, err)
+			}
+			return nil
+		})
+	}
+	fsync("on") // proves nothing but that it is durable at first
+	wantFindings(t, of(durable))
+	fsync("off")
+	wantFindings(t, of(durable), fault("durability", "fsync=off", "set fsync=on"))
+	wantFindings(t, of(nil), warning("durability", "fsync=off", "set fsync=on"))
+	fsync("on")
+	wantFindings(t, of(durable))
+	if err := open.Durable(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

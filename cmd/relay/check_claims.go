@@ -30,9 +30,9 @@ func inspectClaims(ctx context.Context, s *settings.Settings) []relay.Finding {
 			"slots of which the ledger could not be read", "see relay ledger list"),
 	}
 	findings = slices.DeleteFunc(findings, func(f relay.Finding) bool { return f.Level == relay.OK })
-	entries := relay.Finding{Check: "ledger entries", Seen: "relays can go on from what the ledger says of this relay's slots"}
+	entries := relay.Finding{Check: "ledger entries", Seen: "relays can go on from what the ledger says of all slots"}
 	if err := r.Entries(ctx); err != nil {
-		entries = relay.Finding{Check: "ledger entries", Level: relay.Fail, Seen: err.Error(), Do: "until then nothing is claimed by the slot"}
+		entries = relay.Finding{Check: "ledger entries", Level: relay.Fail, Seen: err.Error(), Do: "until then nothing is claimed"}
 	}
 	if len(findings) == 0 {
 		findings = append(findings, relay.Finding{Check: "claims", Seen: fmt.Sprintf("%d claims, none of which needs a person to decide", len(claims))})

@@ -63,7 +63,7 @@ func TestCheckOfExactlyOnce(t *testing.T) {
 		`ok    transactional ids: those with the prefix "tx-" may be used`,
 		fmt.Sprintf(`ok    ledger size: ledger topic %q has 8 partitions, and this relay needs 4`, s.env["RELAY_LEDGER_TOPIC"]),
 		`ok    claims: 0 claims, none of which needs a person to decide`,
-		`ok    ledger entries: relays can go on from what the ledger says of this relay's slots`,
+		`ok    ledger entries: relays can go on from what the ledger says of all slots`,
 	} {
 		if !strings.Contains(out, line+"\n") {
 			t.Errorf("there is no line %q in\n%s", line, out)

@@ -185,6 +185,59 @@ func TestRunWaitsForADatabaseThatIsDown(t *testing.T) {
 	relay.delivered(t, broker.Broker, topic)
 }
 
+// In exactly-once mode a server that forgets commits is waited for, also if it becomes one while the relay runs.
+func TestRunWaitsForADurableDatabase(t *testing.T) {
+	t.Parallel()
+	s := newExactStage(t)
+	server := pgtest.Server(t)
+	s.db = &pgtest.DB{Name: "postgres", URL: server.URL("postgres")}
+	s.env["RELAY_DATABASE_URL"] = s.db.URL
+	s.env["RELAY_KAFKA_DELIVERY_TIMEOUT"], s.env["RELAY_CLAIM_LEASE"] = "1s", "9s" // so that it looks often
+	if err := migrations.StandaloneSchema(t.Context(), s.db.URL, "public"); err != nil {
+		t.Fatal(err)
+	}
+	fsync := func(value string) {
+		s.change(t, "alter system set fsync = "+value)
+		s.change(t, "select pg_reload_conf()")
+	}
+	fsync("off")
+	eventually(t, func() error {
+		if status, out, errs := runCommand(t, s.env, "check"); status != statusFault || !strings.Contains(out, "fail  durability: the server has fsync=off") {
+			return fmt.Errorf("relay check: status %d, %s%s", status, out, errs)
+		}
+		return nil
+	})
+	s.fill(t, namespace)
+	relay := startRelay(t, s.env)
+	relay.awaitReason(t, "set fsync=on")
+	s.untouched(t)
+	relay.tellsAsThePageSays(t, ofDatabase)
+	fsync("on")
+	relay.delivered(t, s.broker.Broker, s.topic)
+
+	fsync("off")
+	relay.awaitReason(t, "set fsync=on") // no slot is held then, so nothing can be claimed
+	s.fill(t, namespace)
+	eventually(t, func() error { return relay.shows(`relay_slots{state="held"} 0`) })
+	if n := s.due(t); n != 3 {
+		t.Errorf("%d events are due and not claimed, want the 3 that are new", n)
+	}
+	fsync("on")
+	if records := s.broker.Consume(t, s.topic, 6); len(records) != 6 {
+		t.Errorf("%d events came, want 6", len(records))
+	}
+}
+
+// due is how many events no claim was ever made of.
+func (s *stage) due(t *testing.T) (n int) {
+	t.Helper()
+	err := s.db.Conn(t).QueryRow(t.Context(), `select count(*) from public.aksara_operation_outbox where export_attempts = 0`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func TestRunWaitsForABrokerThatIsDown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

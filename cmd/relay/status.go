@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"outboxrelay/internal/monitor"
+	"outboxrelay/internal/settings"
+	"outboxrelay/kafkasink"
 	"outboxrelay/store"
 )
 
-// status counts the waiting events of each configured scope.
+// status counts the waiting events of each configured scope, and tells how the slots of exactly-once mode are.
 func (a *app) status(ctx context.Context, args []string) error {
 	s, asJSON, err := a.reporting("status", args)
 	if err != nil {
@@ -30,9 +32,22 @@ func (a *app) status(ctx context.Context, args []string) error {
 		}
 		all = append(all, monitor.NewScopeStatus(scope, counts(st)))
 	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	answer := monitor.NewStatus(s.Namespace, store.CountCap, &now, all)
+	if s.Delivery == settings.ExactlyOnce {
+		slots, err := kafkasink.Slots(ctx, sinkConfig(s, nil))
+		if err != nil {
+			answer.SlotsError = err.Error() // counts are of use without it
+		}
+		for _, slot := range slots {
+			answer.Slots = append(answer.Slots, monitor.SlotStatus{
+				Slot: slot.Slot.ID, State: slot.State, Epoch: slot.Epoch, ProducerID: slot.ProducerID,
+				Coordinator: slot.Coordinator, Open: slot.Open.Seconds(), Hangs: slot.Hangs,
+			})
+		}
+	}
 	if asJSON {
-		now := time.Now().UTC().Truncate(time.Millisecond)
-		return json.NewEncoder(a.stdout).Encode(monitor.NewStatus(s.Namespace, store.CountCap, &now, all))
+		return json.NewEncoder(a.stdout).Encode(answer)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "SCOPE\tDUE\tIN FLIGHT\tDELAYED\tPARKED\tOLDEST DUE")
@@ -40,7 +55,27 @@ func (a *app) status(ctx context.Context, args []string) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Scopes[i], count(st.Due), count(st.InFlight), count(st.Delayed),
 			count(st.Parked), seconds(st.OldestDue).Round(time.Millisecond))
 	}
+	if s.Delivery == settings.ExactlyOnce {
+		printSlots(w, answer)
+	}
 	return w.Flush()
+}
+
+// printSlots prints what brokers say of slots below the scopes.
+func printSlots(w *tabwriter.Writer, answer monitor.Status) {
+	_ = w.Flush() // an error comes again at the end; these columns have widths of their own
+	if answer.SlotsError != "" {
+		fmt.Fprintf(w, "\nslots: %s\n", printable(answer.SlotsError))
+		return
+	}
+	fmt.Fprintln(w, "\nSLOT\tSTATE\tEPOCH\tPRODUCER ID\tCOORDINATOR\tOPEN FOR")
+	for _, slot := range answer.Slots {
+		open := seconds(slot.Open).Round(time.Millisecond).String()
+		if slot.Hangs {
+			open += ", hangs"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", printable(slot.Slot), printable(slot.State), slot.Epoch, slot.ProducerID, slot.Coordinator, open)
+	}
 }
 
 func counts(st store.Status) monitor.Counts {

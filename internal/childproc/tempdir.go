@@ -19,17 +19,19 @@ type TempDir struct {
 	life  *os.File // the guard reads the other end until we close this one, or die
 }
 
-// NewTempDir makes a temporary folder that user owns and can reach.
-func NewTempDir(pattern string, user *User) (*TempDir, error) {
+// NewTempDir makes a temporary folder that user owns and can reach, in the first of some parents, or else of the usual ones, in which
+// that is possible.
+func NewTempDir(pattern string, user *User, parents ...string) (*TempDir, error) {
 	var refused []error
-	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+	for _, parent := range append(parents, os.TempDir(), "/tmp", "/var/tmp") {
 		if err := user.CanEnter(parent); err != nil {
 			refused = append(refused, err)
 			continue
 		}
 		path, err := os.MkdirTemp(parent, pattern)
 		if err != nil {
-			return nil, err
+			refused = append(refused, err)
+			continue
 		}
 		return guarded(path, user)
 	}

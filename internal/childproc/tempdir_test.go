@@ -25,6 +25,21 @@ func TestTempDirIsThereUntilRemoved(t *testing.T) {
 	}
 }
 
+func TestTempDirIsMadeInTheFirstParentThatTakesIt(t *testing.T) {
+	t.Parallel()
+	none, wanted := filepath.Join(t.TempDir(), "none"), t.TempDir()
+	temp, err := NewTempDir("childproc-test-", nil, none, wanted, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := filepath.Dir(temp.Path); got != wanted {
+		t.Errorf("made in %s, want %s", got, wanted)
+	}
+	if err := temp.Remove(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCanEnterNamesTheClosedFolder(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")

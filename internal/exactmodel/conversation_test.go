@@ -196,6 +196,14 @@ func byHelper() bool {
 	}
 }
 
+// Durable is always.
+func (c *conversation) Durable(context.Context) error { return nil }
+
+// Entries tells of nobody: there are no other rows, and nothing is decided by it.
+func (c *conversation) Entries(context.Context, string) (map[relay.Slot]relay.Entry, error) {
+	return nil, nil
+}
+
 // Identity names the database.
 func (c *conversation) Identity(context.Context) (string, error) { return identity, nil }
 

@@ -3,6 +3,8 @@ package faults_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -164,36 +166,55 @@ func (s *scene) says(p *relayproc.Process, text string) {
 	})
 }
 
-// Another database has relays with the same prefix and ledger: the second says so and claims nothing, and goes on with a prefix
-// of its own.
-func TestExactlyOnceLedgerOfOtherRows(t *testing.T) {
+// Another database has relays with the same prefix and ledger, by mistake. The first has made an entry for one slot only; the second,
+// started while the first runs or after it has ended, names that slot and claims nothing by any, nor does it fence the first. It goes
+// on with a prefix of its own.
+func TestExactlyOnceOnePrefixForTwoDatabases(t *testing.T) {
 	t.Parallel()
-	s, other := newScene(t), newScene(t)
-	mode := s.exactly()
-	s.Fill(s.acme, 10, 3)
-	s.run(mode)
-	s.Drained("true")
-	relayproc.Until(t, "all slots to have an entry in the ledger", func() error {
-		if _, body := s.relay.Get("/metrics"); !strings.Contains(body, "\nrelay_slots{state=\"held\"} 4\n") {
-			return errNotYet
-		}
-		return nil
-	})
-	s.relay.Kill()
+	for name, runs := range map[string]bool{"while the first runs": true, "after the first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, other := newScene(t), newScene(t)
+			mode := s.exactly()
+			s.Fill(s.acme, 10, 3)
+			s.run(mode, oneWorker)
+			s.Drained("true")
+			s.ready()
+			if !runs {
+				s.stop()
+			}
 
-	other.Fill(other.acme, 10, 3)
-	other.Topic = s.Topic
-	second := relayproc.Start(t, other.Env("acme", mode))
-	s.says(second, "the ledger's last entry is of other rows")
-	if n := other.CountRows("claimed_by is not null or exported_at is not null"); n > 0 {
-		t.Errorf("%d rows were claimed", n)
+			other.Fill(other.acme, 10, 3)
+			other.Topic = s.Topic
+			// Of another instance: it has no slot of which there is an entry.
+			for _, instance := range []string{"0", "1"} {
+				other.run(mode, shortLease, map[string]string{"RELAY_INSTANCE": instance, "RELAY_WORKERS": "4", "RELAY_HTTP_DETAILS": "true"})
+				other.unready("nothing is claimed by any slot: slot " + mode["RELAY_TRANSACTIONAL_ID"] + "-0-0: the ledger's last entry is of other rows, in ")
+				other.says(other.relay, "a slot can't be used, so nothing is claimed by it")
+				other.says(other.relay, "slot "+mode["RELAY_TRANSACTIONAL_ID"]+"-0-0: the ledger's last entry is of other rows")
+				relayproc.Until(t, "all slots to be refused", func() error {
+					if _, body := other.relay.Get("/metrics"); !strings.Contains(body, "\nrelay_slots{state=\"stuck\"} 4\n") {
+						return errNotYet
+					}
+					return nil
+				})
+				if n := other.CountRows("claimed_by is not null or export_attempts > 0 or exported_at is not null"); n > 0 {
+					t.Errorf("%d rows were claimed", n)
+				}
+				other.relay.Kill()
+			}
+			if runs {
+				s.Fill(s.acme, 10, 3)
+				s.Drained("true")
+				s.quiet(s.relay)
+				s.clean()
+			}
+
+			other.run(mode, map[string]string{"RELAY_TRANSACTIONAL_ID": mode["RELAY_TRANSACTIONAL_ID"] + "-other"})
+			other.Drained("true")
+			s.eachOnce(s.CountRows("true") + 30)
+		})
 	}
-	other.relay = second
-	other.unready(broker)
-	second.Kill()
-	other.run(mode, map[string]string{"RELAY_TRANSACTIONAL_ID": mode["RELAY_TRANSACTIONAL_ID"] + "-other"})
-	other.Drained("true")
-	s.eachOnce(60)
 }
 
 // Relays that serve different tenants of one database share a prefix. With numbers of their own they don't meet; with the same
@@ -263,7 +284,7 @@ func TestExactlyOnceForeignClaims(t *testing.T) {
 }
 
 // A tenant is taken out while its claim is undecided, since the relay was killed: another relay, which never served the tenant,
-// does not touch the rows, and one that is told of it again settles them.
+// does not touch the rows and claims nothing by any of its slots, until it is told of the tenant: then it settles them and goes on.
 func TestExactlyOnceTenantTakenOut(t *testing.T) {
 	t.Parallel()
 	atEachMoment(t, []moments.Moment{{What: moments.EndTxn, Stage: moments.Done}}, func(s *scene, m moments.Moment, watch *moments.Watch) {
@@ -271,15 +292,26 @@ func TestExactlyOnceTenantTakenOut(t *testing.T) {
 		s.inWait(m, watch, s.Env("acme", mode, map[string]string{
 			"RELAY_DATABASE_URL": s.watched(watch), "RELAY_KAFKA_CLIENT_ID": m.String(), "RELAY_WORKERS": "1",
 		}), true, func() { s.fillFor(m) })
-		without := relayproc.Start(s.T, s.Env("globex", mode, map[string]string{"RELAY_WORKERS": "1"}))
-		s.says(without, "which is not configured here")
+		s.Fill(relayproc.Tenant(s.T, "globex"), 10, 3)
+		tenants := filepath.Join(s.T.TempDir(), "tenants")
+		configure := func(list string) {
+			if err := os.WriteFile(tenants, []byte(list), 0o644); err != nil {
+				s.T.Fatal(err)
+			}
+		}
+		configure("globex")
+		s.relay = relayproc.Start(s.T, s.Env("", mode, map[string]string{"RELAY_TENANTS_FILE": tenants}))
+		s.says(s.relay, "nothing is claimed by any slot: slot "+mode["RELAY_TRANSACTIONAL_ID"]+"-0-0: a claim that was committed holds rows of tenant")
+		s.unready(broker)
 		if n := s.CountRows("exported_at is null and claimed_by is not null"); n == 0 {
 			s.T.Error("no row is claimed any more")
 		}
-		without.Kill()
-		s.relay = relayproc.Start(s.T, s.Env("acme,globex", mode))
+		if n := s.CountRows("tenant_scope = 'globex' and export_attempts > 0"); n > 0 {
+			s.T.Errorf("%d rows were claimed", n)
+		}
+		configure("acme\nglobex")
 		s.Drained("true")
-		s.eachOnce(60)
+		s.eachOnce(90)
 	})
 }
 

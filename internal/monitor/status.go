@@ -48,6 +48,20 @@ type Status struct {
 	Totals    Counts     `json:"totals"`
 	// Scopes are left out where tenants may not be named.
 	Scopes []ScopeStatus `json:"scopes,omitempty"`
+	// Slots are those of exactly-once mode, as brokers tell of them; SlotsError says why they don't. Only the command asks.
+	Slots      []SlotStatus `json:"slots,omitempty"`
+	SlotsError string       `json:"slots_error,omitempty"`
+}
+
+// SlotStatus is a slot of exactly-once mode, as its transaction coordinator tells of it.
+type SlotStatus struct {
+	Slot        string  `json:"slot"`
+	State       string  `json:"state"` // in Kafka's words
+	Epoch       int16   `json:"epoch"`
+	ProducerID  int64   `json:"producer_id"`
+	Coordinator int32   `json:"coordinator"`
+	Open        float64 `json:"open_seconds"` // 0 if no transaction is open
+	Hangs       bool    `json:"hangs"`        // it is open for longer than brokers let it be
 }
 
 // NewStatus sums up scopes.

@@ -19,8 +19,14 @@ import (
 	"outboxrelay/internal/childproc"
 )
 
-// stopGrace is how long a server may take for its last checkpoint.
-const stopGrace = 30 * time.Second
+const (
+	// stopGrace is how long a server may take for its last checkpoint.
+	stopGrace = 30 * time.Second
+	// memory is where the data of throw-away servers is kept, if it is in memory: fsync=on then costs nothing.
+	memory = "/dev/shm"
+	// mostLog bounds what the write-ahead log takes there.
+	mostLog = "max_wal_size=256MB"
+)
 
 // Options say how a server runs. The zero value is a throw-away server for tests.
 type Options struct {
@@ -29,8 +35,8 @@ type Options struct {
 	Dir string
 	// Port to listen on; 0 takes a free one.
 	Port int
-	// Durable has the server write to disk as a production server does. Without it a commit is fast, and survives the
-	// server's crash but not the machine's.
+	// Durable has the server write to disk as a production server does. Without it a commit is fast, and may be lost in a crash
+	// unless it is made with synchronous_commit=on; a temporary folder is in memory, where there is enough.
 	Durable bool
 	// Settings are more of PostgreSQL's settings, each name=value; the last of the same name wins.
 	Settings []string
@@ -88,7 +94,11 @@ func prepare(ctx context.Context, options Options) (*Server, error) {
 
 func (s *Server) makeDir() (err error) {
 	if s.options.Dir == "" {
-		if s.temp, err = childproc.NewTempDir("relay-postgres-", s.user); err == nil {
+		var parents []string
+		if !s.options.Durable && inMemory(memory) {
+			parents = []string{memory}
+		}
+		if s.temp, err = childproc.NewTempDir("relay-postgres-", s.user, parents...); err == nil {
 			s.dir = s.temp.Path
 		}
 		return err
@@ -131,7 +141,7 @@ func (s *Server) arguments() []string {
 	arguments := []string{"-D", s.data(), "-p", fmt.Sprint(s.options.Port)}
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"}
 	if !s.options.Durable {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+		settings = append(settings, "synchronous_commit=off", "full_page_writes=off", mostLog)
 	}
 	for _, setting := range append(settings, s.options.Settings...) {
 		arguments = append(arguments, "-c", setting)

@@ -20,8 +20,11 @@ func TestServerStartsStopsAndLeavesNothing(t *testing.T) {
 	if got := query[string](t, server, "show max_connections"); got != "33" {
 		t.Errorf("max_connections = %s, want the given 33", got)
 	}
-	if got := query[string](t, server, "show fsync"); got != "off" {
-		t.Errorf("fsync = %s, want off in a throw-away server", got)
+	if got := query[string](t, server, "show synchronous_commit"); got != "off" {
+		t.Errorf("synchronous_commit = %s, want off in a throw-away server", got)
+	}
+	if got, want := filepath.Dir(server.Dir()) == memory, inMemory(memory); got != want {
+		t.Errorf("folder %s is in %s: %t, want %t", server.Dir(), memory, got, want)
 	}
 	if got := query[string](t, server, "show listen_addresses"); got != "127.0.0.1" {
 		t.Errorf("listen_addresses = %s, want loopback only", got)
@@ -46,8 +49,16 @@ func TestTwoServersAtOnce(t *testing.T) {
 	if first.Port() == second.Port() || first.Dir() == second.Dir() {
 		t.Fatalf("both servers use port %d and folder %s", first.Port(), first.Dir())
 	}
-	if got := query[string](t, second, "show fsync"); got != "on" {
-		t.Errorf("fsync = %s, want on in a durable server", got)
+	if got := query[string](t, second, "show synchronous_commit"); got != "on" {
+		t.Errorf("synchronous_commit = %s, want on in a durable server", got)
+	}
+	if filepath.Dir(second.Dir()) == memory {
+		t.Errorf("folder %s of a durable server is in memory", second.Dir())
+	}
+	for _, server := range []*Server{first, second} { // the relay's exactly-once mode needs it
+		if got := query[string](t, server, "show fsync"); got != "on" {
+			t.Errorf("fsync = %s, want on", got)
+		}
 	}
 }
 
