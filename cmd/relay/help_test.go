@@ -17,8 +17,8 @@ func TestHelpOfEachCommand(t *testing.T) {
 			if !strings.Contains(out, "  "+example+"\n") {
 				t.Errorf("relay %s --help does not show %q: %q", c.name, example, out)
 			}
-			// Without a configuration it gets as far as that if it understands its command line.
-			status, _, errs := runCommand(t, nil, strings.Fields(example)[1:]...)
+			// With a faulty configuration it gets as far as that if it understands its command line.
+			status, _, errs := runCommand(t, map[string]string{"RELAY_WORKERS": "none"}, strings.Fields(example)[1:]...)
 			if status != statusUsage || !strings.Contains(errs, "the configuration has") {
 				t.Errorf("%s: status %d, %q", example, status, errs)
 			}

@@ -219,7 +219,8 @@ const jsonMeans = "for machines: JSON"
 // flags is an empty set of flags for a command.
 func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }
 
-// settings loads the configuration.
-func (a *app) settings() (*settings.Settings, error) {
-	return settings.Load(a.environ, os.ReadFile, a.hostname)
+// settings loads the configuration, in which variables that are optional to a command
+// need not be set.
+func (a *app) settings(optional ...string) (*settings.Settings, error) {
+	return settings.Load(a.environ, os.ReadFile, a.hostname, optional...)
 }

@@ -23,7 +23,12 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	if err := parse(set, args); err != nil {
 		return err
 	}
-	s, err := a.settings()
+	// An owner of the tables may run this where no relay runs.
+	optional := []string{"RELAY_NAMESPACE", "RELAY_TENANTS", "RELAY_WORKER_ID", "RELAY_TRANSACTIONAL_ID", "RELAY_INSTANCE"}
+	if !*ledger {
+		optional = append(optional, "RELAY_KAFKA_BROKERS")
+	}
+	s, err := a.settings(optional...)
 	if err != nil {
 		return err
 	}
