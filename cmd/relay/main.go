@@ -58,6 +58,8 @@ type app struct {
 	environ        []string
 	hostname       string
 	stdout, stderr io.Writer
+
+	passwordFrom string // the variable that gave the database's password, once the settings are loaded
 }
 
 // command is one thing that the program does.
@@ -169,7 +171,7 @@ func (a *app) conclude(c command, err error) int {
 		}
 		return statusUsage
 	default:
-		for line := range strings.Lines(err.Error()) {
+		for line := range strings.Lines(told(err, a.passwordFrom).Error()) {
 			fmt.Fprintf(a.stderr, "relay %s: %s\n", c.name, printable(strings.TrimSuffix(line, "\n")))
 		}
 		return statusError
@@ -222,5 +224,9 @@ func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.Contin
 // settings loads the configuration, in which variables that are optional to a command
 // need not be set.
 func (a *app) settings(optional ...string) (*settings.Settings, error) {
-	return settings.Load(a.environ, os.ReadFile, a.hostname, optional...)
+	s, err := settings.Load(a.environ, os.ReadFile, a.hostname, optional...)
+	if err == nil {
+		a.passwordFrom = s.Database.Password.From()
+	}
+	return s, err
 }

@@ -252,7 +252,7 @@ func (p *process) unready() (where string, err error) {
 // databaseError is why the database does not do what is needed, nil if it does.
 func (p *process) databaseError() error {
 	if err := cmp.Or(p.schemaError(), p.relay.Health().Database); err != nil {
-		return fmt.Errorf("database: %w", err)
+		return fmt.Errorf("database: %w", told(err, p.settings.Database.Password.From()))
 	}
 	return nil
 }
