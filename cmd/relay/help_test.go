@@ -52,3 +52,21 @@ func TestOptionsAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// Options are told of as people type them, with two dashes, and a misspelt one with what was meant.
+func TestMisspeltOptions(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"status --jsn":              "there is no option --jsn (did you mean --json?); see relay status --help",
+		"migrate -dryrun":           "there is no option --dryrun (did you mean --dry-run?); see relay migrate --help",
+		"parked discard 1 --reson":  "there is no option --reson (did you mean --reason?); see relay parked discard --help",
+		"check --yaml":              "there is no option --yaml; see relay check --help",
+		"once --x":                  "there is no option --x; see relay once --help",
+		"tail --from-start --max 1": "there is no option --from-start; see relay tail --help",
+	} {
+		status, out, errs := runCommand(t, nil, strings.Fields(line)...)
+		if told, _, _ := strings.Cut(errs, "\n"); status != statusUsage || out != "" || !strings.HasSuffix(told, ": "+want) {
+			t.Errorf("relay %s: status %d, %s%s", line, status, out, errs)
+		}
+	}
+}

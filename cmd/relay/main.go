@@ -208,12 +208,27 @@ func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
 		case errors.Is(err, flag.ErrHelp):
 			return nil, helpWanted{set}
 		case err != nil:
-			return nil, usageError(err.Error())
+			return nil, misused(set, err)
 		case set.NArg() == 0:
 			return words, nil
 		}
 		words, args = append(words, set.Arg(0)), set.Args()[1:]
 	}
+}
+
+// misused is what the flag package says of a command line, and of an option that isn't there what may have been meant.
+func misused(set *flag.FlagSet, err error) usageError {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return usageError(err.Error())
+	}
+	var names []string
+	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	meant := ""
+	if near := settings.Nearest(name, names); near != "" {
+		meant = " (did you mean --" + near + "?)"
+	}
+	return usageError(fmt.Sprintf("there is no option --%s%s; see relay %s --help", name, meant, set.Name()))
 }
 
 const jsonMeans = "for machines: JSON"
