@@ -15,7 +15,7 @@ func TestMigrateNeedsWhatItUses(t *testing.T) {
 	}
 	exactly := map[string]string{"RELAY_DATABASE_URL": s.db.URL, "RELAY_DELIVERY": "exactly-once"}
 	if status, out, errs := runCommand(t, exactly, "migrate", "--ledger"); status != statusUsage || out != "" ||
-		!strings.Contains(errs, "1 fault") || !strings.Contains(errs, "RELAY_KAFKA_BROKERS: is required") {
+		!strings.Contains(errs, "1 fault:") || !strings.Contains(errs, "RELAY_KAFKA_BROKERS: is required") {
 		t.Errorf("without brokers: status %d, %s%s", status, out, errs)
 	}
 	exactly["RELAY_KAFKA_BROKERS"] = s.env["RELAY_KAFKA_BROKERS"]

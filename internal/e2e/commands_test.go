@@ -196,7 +196,8 @@ func TestMigrate(t *testing.T) {
 	if _, stderr, status := relayproc.Command(t, pooled, args...); status != 2 || !strings.Contains(stderr, "RELAY_DATABASE_POOLED") {
 		t.Errorf("through a pooler: status %d\n%s", status, stderr)
 	}
-	if stdout, stderr, status = relayproc.Command(t, env, args...); status != 0 || !strings.Contains(stdout, "relay_outbox_operation: created") {
+	if stdout, stderr, status = relayproc.Command(t, env, args...); status != 0 || !strings.Contains(stdout, "relay_outbox_operation: created") ||
+		strings.Contains(stdout, "create table") || strings.Contains(stdout, "    ") {
 		t.Errorf("first run: status %d\n%s%s", status, stdout, stderr)
 	}
 	stdout, stderr, status = relayproc.Command(t, env, args...)
