@@ -1,2 +1,2 @@
-// Package examples holds the tests of the example consumers in its folders. It has no code of its own.
+// Package examples holds the tests of the examples in its folders. It has no code of its own.
 package examples

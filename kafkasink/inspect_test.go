@@ -84,8 +84,8 @@ func TestInspectJudgesTopics(t *testing.T) {
 		{"promises less than asked for", map[string]string{"min.insync.replicas": "1"}, 2,
 			[]finding{{relay.Fail, "topic replicas", "RELAY_KAFKA_MIN_INSYNC_REPLICAS is 2", "set RELAY_KAFKA_MIN_INSYNC_REPLICAS=1"}}},
 		{"promises more than it can", map[string]string{"min.insync.replicas": "2"}, 1, []finding{
-			{relay.Fail, "topic replicas", "has 1 replicas and min.insync.replicas=2", "give it 2 replicas"},
-			{relay.Warn, "topic in-sync replicas", "has 1 replicas in sync now", "bring the missing brokers back"},
+			{relay.Fail, "topic replicas", "has 1 replica and min.insync.replicas=2", "give it 2 replicas"},
+			{relay.Warn, "topic in-sync replicas", "has 1 replica in sync now", "bring the missing brokers back"},
 		}},
 		{"takes small messages only", map[string]string{"max.message.bytes": "10000"}, 1,
 			[]finding{{relay.Warn, "topic sizes", "up to 10000 bytes", "raise its max.message.bytes to 81920"}}},

@@ -57,6 +57,10 @@ func shapes() []shape {
 	}
 }
 
+// RunAksara is what to do where Aksara's tables are missing.
+const RunAksara = "run Aksara's migrations (aksara makemigrations, then aksara migrate: " +
+	"where the project has no migration file of its own, aksara migrate leaves the tables of Operations out)"
+
 // checkTables refuses tables of another shape and, unless they are to be created, missing ones.
 func (m *migration) checkTables(ctx context.Context) error {
 	var faults []string
@@ -68,8 +72,8 @@ func (m *migration) checkTables(ctx context.Context) error {
 		if kind != "" {
 			faults = append(faults, want.faults(kind, columns)...)
 		} else if !m.Standalone {
-			return fmt.Errorf("there is no table %s in schema %s of database %q: run Aksara's migrations first, name the schema that has its tables, or create compatible ones with --standalone",
-				want.table, quote(m.Schema), m.conn.Config().Database)
+			return fmt.Errorf("there is no table %s in schema %s of database %q: %s; or, without Aksara, relay migrate --standalone; or correct RELAY_DATABASE_SCHEMA or the database in RELAY_DATABASE_URL",
+				want.table, quote(m.Schema), m.conn.Config().Database, RunAksara)
 		}
 	}
 	if faults != nil {

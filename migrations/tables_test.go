@@ -53,7 +53,7 @@ func TestMissingTables(t *testing.T) {
 	db := emptyDatabase(t)
 	conn := db.Conn(t)
 	err := Run(t.Context(), conn, Options{Schema: "nowhere"})
-	mustContain(t, err, "aksara_operations", `schema "nowhere"`, db.Name, "--standalone")
+	mustContain(t, err, "aksara_operations", `schema "nowhere"`, db.Name, "aksara makemigrations, then aksara migrate", "without Aksara, relay migrate --standalone")
 	mustContain(t, Run(t.Context(), conn, Options{Schema: "nowhere", DryRun: true}), "--standalone")
 }
 

@@ -102,15 +102,22 @@ func summarise(namespace string, all []backlog) []relay.Finding {
 		quiet = quiet[1:]
 	}
 	if failed > 1 {
-		f.fail(backlogCheck, fmt.Sprintf("%d more scopes could not be counted", failed-1), "see the other checks of the database")
+		f.fail(backlogCheck, moreScopes(failed-1)+" could not be counted", "see the other checks of the database")
 	}
 	if untold > 0 {
-		f.ok(backlogCheck, fmt.Sprintf("%d more scopes, in which at least %d events wait", untold, more))
+		f.ok(backlogCheck, fmt.Sprintf("%s, in which at least %d events wait", moreScopes(untold), more))
 	}
 	if len(quiet) > 0 {
-		f.ok(backlogCheck, fmt.Sprintf("%d more scopes, in which nothing waits", len(quiet)))
+		f.ok(backlogCheck, moreScopes(len(quiet))+", in which nothing waits")
 	}
 	return f
+}
+
+func moreScopes(n int) string {
+	if n == 1 {
+		return "1 more scope"
+	}
+	return fmt.Sprintf("%d more scopes", n)
 }
 
 const backlogCheck = "waiting events"

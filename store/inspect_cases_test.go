@@ -20,7 +20,7 @@ func schemaBreakages() []breakage {
 		{"no outbox", `drop table ` + outboxTable, ``,
 			[]finding{fault("tables", `"public" has no table aksara_operation_outbox`, "relay migrate --standalone")}},
 		{"no operations", `drop table ` + operationsTable + ` cascade`, ``,
-			[]finding{fault("tables", `"public" has no table aksara_operations`, "Aksara's migrations")}},
+			[]finding{fault("tables", `"public" has no table aksara_operations`, "run Aksara's migrations (aksara makemigrations, then aksara migrate: ")}},
 		{"no transitions", withoutIndex + `; drop table ` + transitionsTable + ` cascade`, ``,
 			[]finding{fault("tables", `"public" has no table aksara_operation_transitions`, "Aksara's migrations")}},
 		{"transitions aren't needed with the index", `drop table ` + transitionsTable + ` cascade`, ``, nil},

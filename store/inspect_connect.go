@@ -16,18 +16,36 @@ import (
 	"outboxrelay/relay"
 )
 
+// Unreachable tells of an error that is about a connection why there is none, in one line, and which setting to look at; ok is
+// false for any other error. passwordFrom is the setting that the password came from, if that is known.
+func Unreachable(err error, passwordFrom string) (seen, do string, ok bool) {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return "", "", false
+	}
+	return noConnection(connect.Config, furthest(connect.Unwrap())), connectAdvice(connect.Config, err, passwordFrom), true
+}
+
 // unreachable tells why there is no connection, and which setting to look at.
 func (s *Store) unreachable(ctx context.Context, err error) relay.Finding {
 	f := relay.Finding{Check: "database", Level: relay.Fail}
+	var ok bool
+	if f.Seen, f.Do, ok = Unreachable(err, s.passwordFrom); ok {
+		return f
+	}
 	config, configErr := s.connConfig(ctx)
 	if configErr != nil {
 		f.Seen = "the credentials can't be read: " + configErr.Error()
 		f.Do = "make the files that RELAY_DATABASE_URL_FILE and RELAY_DATABASE_PASSWORD_FILE name readable"
 		return f
 	}
-	f.Seen = fmt.Sprintf("no connection to %s, database %q, as %q: %s", addresses(config), config.Database, config.User, cause(ctx, err))
-	f.Do = connectAdvice(config, err)
+	f.Seen = noConnection(&config.Config, explain(ctx, err).Error())
+	f.Do = connectAdvice(&config.Config, err, s.passwordFrom)
 	return f
+}
+
+func noConnection(config *pgconn.Config, why string) string {
+	return fmt.Sprintf("no connection to %s, database %q, as %q: %s", addresses(config), config.Database, config.User, why)
 }
 
 // connConfig is how the next connection would be made.
@@ -42,7 +60,7 @@ func (s *Store) connConfig(ctx context.Context) (*pgx.ConnConfig, error) {
 }
 
 // addresses names the servers that a connection may go to.
-func addresses(config *pgx.ConnConfig) string {
+func addresses(config *pgconn.Config) string {
 	all := []string{address(config.Host, config.Port)}
 	for _, f := range config.Fallbacks {
 		if a := address(f.Host, f.Port); !slices.Contains(all, a) {
@@ -54,21 +72,45 @@ func addresses(config *pgx.ConnConfig) string {
 
 func address(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
-// cause is an error of the driver in one line, without what the finding says already.
-func cause(ctx context.Context, err error) string {
-	var connect *pgconn.ConnectError
-	text := explain(ctx, err)
-	if errors.As(err, &connect) && connect.Unwrap() != nil {
-		text = connect.Unwrap()
+// furthest is why a connection was not made, in one line. The driver makes several attempts: to each address, and with
+// sslmode=prefer with TLS and without, of which the last got furthest. What a server answered to a login hides all else, unless
+// it lets nobody in, which it may do for want of TLS.
+func furthest(err error) string {
+	attempts := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		attempts = joined.Unwrap()
 	}
-	return strings.ReplaceAll(text.Error(), "\n", "; ")
+	var order, answers []string
+	last := map[string]string{}
+	hides := true
+	for _, attempt := range attempts {
+		var refusal *pgconn.PgError
+		text := strings.ReplaceAll(attempt.Error(), "\n", "; ")
+		if errors.As(attempt, &refusal) {
+			answers = append(answers, text)
+			hides = hides && refusal.Code != notAuthorized
+			continue
+		}
+		address, _, _ := strings.Cut(text, "): ")
+		if last[address] == "" {
+			order = append(order, address)
+		}
+		last[address] = text
+	}
+	told := slices.Compact(answers)
+	if len(answers) == 0 || !hides {
+		for _, address := range order {
+			told = append(told, last[address])
+		}
+	}
+	return strings.Join(told, "; ")
 }
 
 // connectAdvice is what to do about a connection that was not made.
-func connectAdvice(config *pgx.ConnConfig, err error) string {
+func connectAdvice(config *pgconn.Config, err error, passwordFrom string) string {
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) {
-		return refusalAdvice(config, refusal.Code)
+		return refusalAdvice(config, refusal.Code, passwordFrom)
 	}
 	var lookup *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -82,13 +124,19 @@ func connectAdvice(config *pgx.ConnConfig, err error) string {
 	}
 }
 
+// notAuthorized is PostgreSQL's code for a role, or an address, that may not log in.
+const notAuthorized = "28000"
+
 // refusalAdvice is what to do when a server answered with an error. The codes are
 // PostgreSQL's.
-func refusalAdvice(config *pgx.ConnConfig, code string) string {
+func refusalAdvice(config *pgconn.Config, code, passwordFrom string) string {
 	switch code {
 	case "28P01":
+		if passwordFrom != "" {
+			return fmt.Sprintf("the password came from %s, which stands instead of any other: correct it there, or the user in RELAY_DATABASE_URL", passwordFrom)
+		}
 		return "correct RELAY_DATABASE_PASSWORD, or the user and password in RELAY_DATABASE_URL"
-	case "28000":
+	case notAuthorized:
 		return "correct the user in RELAY_DATABASE_URL, or let that role log in from here (pg_hba.conf)"
 	case "3D000":
 		return "correct the database's name in RELAY_DATABASE_URL, or create it"

@@ -30,6 +30,16 @@ func altered(t *testing.T, address string, change func(*url.URL)) string {
 	return u.String()
 }
 
+// hostOf is the host and port of an address.
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
 // closedPort is an address at which nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
@@ -69,6 +79,9 @@ func TestInspectTellsWhyThereIsNoConnection(t *testing.T) {
 		{"unreadable credentials", func(c *store.Config) {
 			c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { return errors.New("no file /run/password") }
 		}, fault("database", "no file /run/password", "RELAY_DATABASE_PASSWORD_FILE")},
+		{"nobody answers at one of two addresses", func(c *store.Config) {
+			c.URL = altered(t, c.URL, func(u *url.URL) { u.Host, u.Path = closed+","+u.Host, "/other" })
+		}, fault("database", `as "`+role+`": `+hostOf(t, in.url), "correct the database's name in RELAY_DATABASE_URL")},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,10 +112,10 @@ func TestInspectOfPasswordsAndStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare(t, server)
-	inspect := func(password string, scopes ...envelope.Scope) []finding {
+	inspect := func(password, query string, scopes ...envelope.Scope) []finding {
 		t.Helper()
-		address := altered(t, server.URL("postgres"), func(u *url.URL) { u.User = url.UserPassword("relay", password) })
-		s, err := store.Open(store.Config{URL: address, Schema: "public"})
+		address := altered(t, server.URL("postgres"), func(u *url.URL) { u.User, u.RawQuery = url.UserPassword("relay", password), query })
+		s, err := store.Open(store.Config{URL: address, Schema: "public", PasswordFrom: "RELAY_DATABASE_PASSWORD_FILE"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,19 +129,24 @@ func TestInspectOfPasswordsAndStandby(t *testing.T) {
 		}
 		return all
 	}
-	if got := inspect("right-one", envelope.NonTenant()); got != nil {
+	if got := inspect("right-one", "sslmode=disable", envelope.NonTenant()); got != nil {
 		t.Errorf("with the right password: %+v", got)
 	}
-	got := inspect("wrong-one")
-	if len(got) != 1 || got[0].check != "database" || !strings.Contains(got[0].do, "RELAY_DATABASE_PASSWORD") {
+	got := inspect("wrong-one", "sslmode=prefer")
+	if len(got) != 1 || got[0].check != "database" || !strings.Contains(got[0].do, "the password came from RELAY_DATABASE_PASSWORD_FILE") ||
+		!strings.Contains(got[0].seen, "password authentication failed") || strings.Contains(got[0].seen, "TLS") {
 		t.Errorf("with a wrong password: %+v", got)
 	}
 
 	write(t, server, "standby.signal", "")
 	restart(t, server)
-	got = inspect("right-one", envelope.NonTenant())
+	got = inspect("right-one", "sslmode=disable", envelope.NonTenant())
 	if len(got) != 1 || got[0].check != "writable" || !strings.Contains(got[0].seen, "standby") {
 		t.Errorf("on a standby: %+v", got)
+	}
+	got = inspect("right-one", "sslmode=prefer")
+	if len(got) != 1 || !strings.Contains(got[0].seen, "read only") || strings.Contains(got[0].seen, "TLS") {
+		t.Errorf("on a standby, asked with TLS first: %+v", got)
 	}
 }
 

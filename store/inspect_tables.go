@@ -114,9 +114,9 @@ func (i *inspection) misplaced(ctx context.Context, seen string) error {
 	if err != nil {
 		return err
 	}
-	do := "run Aksara's migrations, or relay migrate --standalone; or correct RELAY_DATABASE_SCHEMA or the database in RELAY_DATABASE_URL"
+	do := migrations.RunAksara + "; or, without Aksara, relay migrate --standalone; or correct RELAY_DATABASE_SCHEMA or the database in RELAY_DATABASE_URL"
 	if len(elsewhere) > 0 {
-		do = fmt.Sprintf("set RELAY_DATABASE_SCHEMA to the schema that has them, such as %q, or run Aksara's migrations", elsewhere[0])
+		do = fmt.Sprintf("set RELAY_DATABASE_SCHEMA to the schema that has them, such as %q; or %s", elsewhere[0], migrations.RunAksara)
 	}
 	i.fail("tables", seen, do)
 	return errBlind

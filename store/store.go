@@ -42,6 +42,8 @@ type Config struct {
 	// BeforeConnect, if not nil, may change how each new connection is made: that is
 	// where credentials from files are read again.
 	BeforeConnect func(context.Context, *pgx.ConnConfig) error
+	// PasswordFrom is the setting that gave the password, for the message when that is refused; empty if it isn't known.
+	PasswordFrom string
 	// Schema is where the Aksara tables are.
 	Schema string
 	// Pooled is for a transaction pooler between the store and the database: no
@@ -65,6 +67,8 @@ type Store struct {
 	timings timings
 	index   indexWatch
 	walks   walks
+
+	passwordFrom string // see Config
 
 	mu     sync.Mutex
 	claims map[claimKey]string // claim texts by row limit and variant
@@ -92,7 +96,7 @@ func open(cfg Config, timings timings) (*Store, error) {
 	}
 	return &Store{
 		pool: pool, schema: cfg.Schema, durable: cfg.Durable, sql: newStatements(cfg.Schema, cfg.Durable), timings: timings,
-		claims: map[claimKey]string{}, walks: newWalks(),
+		claims: map[claimKey]string{}, walks: newWalks(), passwordFrom: cfg.PasswordFrom,
 	}, nil
 }
 

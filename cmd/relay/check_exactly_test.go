@@ -97,15 +97,15 @@ func TestCheckFindsFaultsOfExactlyOnce(t *testing.T) {
 		},
 		"another kind of exporter": {
 			func(t *testing.T, s *stage) { s.claimed(t, "worker/0123456789abcdef"); s.change(t, live) },
-			[]string{`foreign claims: 3 rows are held by 1 claims, such as "worker/0123456789abcdef", of another kind of exporter`},
+			[]string{`foreign claims: 3 rows are held by 1 claim, such as "worker/0123456789abcdef", of another kind of exporter`},
 		},
 		"another prefix": {
 			func(t *testing.T, s *stage) { s.claimed(t, "other-0-0#0123456789abcdef") },
-			[]string{`foreign claims: 3 rows are held by 1 claims, such as "other-0-0#0123456789abcdef"`},
+			[]string{`foreign claims: 3 rows are held by 1 claim, such as "other-0-0#0123456789abcdef"`},
 		},
 		"a lost ledger": {
 			func(t *testing.T, s *stage) { s.claimed(t, "tx-0-0#0123456789abcdef") },
-			[]string{`lost ledger: 3 rows are held by 1 claims, such as "tx-0-0#0123456789abcdef"`},
+			[]string{`lost ledger: 3 rows are held by 1 claim, such as "tx-0-0#0123456789abcdef"`},
 		},
 		"a ledger of other rows": {
 			func(t *testing.T, s *stage) { s.entry(t) },
@@ -114,7 +114,7 @@ func TestCheckFindsFaultsOfExactlyOnce(t *testing.T) {
 		"a ledger of other rows, and claims": {
 			func(t *testing.T, s *stage) { s.entry(t); s.claimed(t, "tx-0-2#0123456789abcdef") },
 			[]string{
-				`ledger of other rows: 3 rows are held by 1 claims, such as "tx-0-2#0123456789abcdef"`,
+				`ledger of other rows: 3 rows are held by 1 claim, such as "tx-0-2#0123456789abcdef"`,
 				"ledger entries: slot tx-0-2: the ledger's last entry is of other rows",
 			},
 		},

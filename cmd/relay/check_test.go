@@ -114,7 +114,7 @@ func TestCheckOfWhatWorks(t *testing.T) {
 			t.Errorf("line %q, want all ok", line)
 		}
 	}
-	for _, part := range []string{`tenant "acme": 3 due, 0 in flight, 0 delayed, 0 parked`, "PostgreSQL", "has 1 partitions"} {
+	for _, part := range []string{`tenant "acme": 3 due, 0 in flight, 0 delayed, 0 parked`, "PostgreSQL", "1 broker answers", "has 1 partition\n", "has 1 replica and"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("nothing is said of %q:\n%s", part, out)
 		}

@@ -79,7 +79,7 @@ func (d *diary) Trouble(t relay.Trouble) {
 	if t.Kind == relay.ForeignClaims {
 		line = d.log.Warn()
 	}
-	line = line.Err(t.Err)
+	line = line.Err(told(t.Err, ""))
 	if t.Scope.Valid() {
 		line = line.Stringer("scope", t.Scope)
 	}

@@ -17,8 +17,8 @@ func TestHelpOfEachCommand(t *testing.T) {
 			if !strings.Contains(out, "  "+example+"\n") {
 				t.Errorf("relay %s --help does not show %q: %q", c.name, example, out)
 			}
-			// Without a configuration it gets as far as that if it understands its command line.
-			status, _, errs := runCommand(t, nil, strings.Fields(example)[1:]...)
+			// With a faulty configuration it gets as far as that if it understands its command line.
+			status, _, errs := runCommand(t, map[string]string{"RELAY_WORKERS": "none"}, strings.Fields(example)[1:]...)
 			if status != statusUsage || !strings.Contains(errs, "the configuration has") {
 				t.Errorf("%s: status %d, %q", example, status, errs)
 			}
@@ -49,6 +49,24 @@ func TestOptionsAreExplained(t *testing.T) {
 			if meaning, _, _ := strings.Cut(rest, "\n"); !found || strings.TrimSpace(meaning) == "" {
 				t.Errorf("relay %s --help does not explain --%s: %q", line, option, out)
 			}
+		}
+	}
+}
+
+// Options are told of as people type them, with two dashes, and a misspelt one with what was meant.
+func TestMisspeltOptions(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"status --jsn":              "there is no option --jsn (did you mean --json?); see relay status --help",
+		"migrate -dryrun":           "there is no option --dryrun (did you mean --dry-run?); see relay migrate --help",
+		"parked discard 1 --reson":  "there is no option --reson (did you mean --reason?); see relay parked discard --help",
+		"check --yaml":              "there is no option --yaml; see relay check --help",
+		"once --x":                  "there is no option --x; see relay once --help",
+		"tail --from-start --max 1": "there is no option --from-start; see relay tail --help",
+	} {
+		status, out, errs := runCommand(t, nil, strings.Fields(line)...)
+		if told, _, _ := strings.Cut(errs, "\n"); status != statusUsage || out != "" || !strings.HasSuffix(told, ": "+want) {
+			t.Errorf("relay %s: status %d, %s%s", line, status, out, errs)
 		}
 	}
 }

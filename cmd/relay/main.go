@@ -58,6 +58,8 @@ type app struct {
 	environ        []string
 	hostname       string
 	stdout, stderr io.Writer
+
+	passwordFrom string // the variable that gave the database's password, once the settings are loaded
 }
 
 // command is one thing that the program does.
@@ -163,13 +165,13 @@ func (a *app) conclude(c command, err error) int {
 		fmt.Fprintf(a.stderr, "relay %s: %s\nusage: relay %s\n", c.name, printable(err.Error()), strings.TrimSpace(c.name+" "+c.args))
 		return statusUsage
 	case errors.As(err, &faults):
-		fmt.Fprintf(a.stderr, "relay: the configuration has %d faults:\n", len(faults))
+		fmt.Fprintf(a.stderr, "relay: the configuration has %s:\n", plural(len(faults), "fault", "faults"))
 		for _, f := range faults {
 			fmt.Fprintf(a.stderr, "  %s\n", printable(f.Error()))
 		}
 		return statusUsage
 	default:
-		for line := range strings.Lines(err.Error()) {
+		for line := range strings.Lines(told(err, a.passwordFrom).Error()) {
 			fmt.Fprintf(a.stderr, "relay %s: %s\n", c.name, printable(strings.TrimSuffix(line, "\n")))
 		}
 		return statusError
@@ -206,7 +208,7 @@ func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
 		case errors.Is(err, flag.ErrHelp):
 			return nil, helpWanted{set}
 		case err != nil:
-			return nil, usageError(err.Error())
+			return nil, misused(set, err)
 		case set.NArg() == 0:
 			return words, nil
 		}
@@ -214,12 +216,32 @@ func parseMixed(set *flag.FlagSet, args []string) (words []string, err error) {
 	}
 }
 
+// misused is what the flag package says of a command line, and of an option that isn't there what may have been meant.
+func misused(set *flag.FlagSet, err error) usageError {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return usageError(err.Error())
+	}
+	var names []string
+	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	meant := ""
+	if near := settings.Nearest(name, names); near != "" {
+		meant = " (did you mean --" + near + "?)"
+	}
+	return usageError(fmt.Sprintf("there is no option --%s%s; see relay %s --help", name, meant, set.Name()))
+}
+
 const jsonMeans = "for machines: JSON"
 
 // flags is an empty set of flags for a command.
 func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }
 
-// settings loads the configuration.
-func (a *app) settings() (*settings.Settings, error) {
-	return settings.Load(a.environ, os.ReadFile, a.hostname)
+// settings loads the configuration, in which variables that are optional to a command
+// need not be set.
+func (a *app) settings(optional ...string) (*settings.Settings, error) {
+	s, err := settings.Load(a.environ, os.ReadFile, a.hostname, optional...)
+	if err == nil {
+		a.passwordFrom = s.Database.Password.From()
+	}
+	return s, err
 }

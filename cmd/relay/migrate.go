@@ -15,7 +15,7 @@ import (
 // migrate adds the relay's supporting objects to the database.
 func (a *app) migrate(ctx context.Context, args []string) error {
 	set := flags("migrate")
-	options := migrations.Options{Report: a.reportStep}
+	options := migrations.Options{}
 	set.BoolVar(&options.Standalone, "standalone", false, "make the tables too, where Aksara has not")
 	set.StringVar(&options.GrantTo, "grant-to", "", "give `ROLE` the rights that a relay needs")
 	set.BoolVar(&options.DryRun, "dry-run", false, "tell what would be done, and do nothing")
@@ -23,7 +23,12 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 	if err := parse(set, args); err != nil {
 		return err
 	}
-	s, err := a.settings()
+	// An owner of the tables may run this where no relay runs.
+	optional := []string{"RELAY_NAMESPACE", "RELAY_TENANTS", "RELAY_WORKER_ID", "RELAY_TRANSACTIONAL_ID", "RELAY_INSTANCE"}
+	if !*ledger {
+		optional = append(optional, "RELAY_KAFKA_BROKERS")
+	}
+	s, err := a.settings(optional...)
 	if err != nil {
 		return err
 	}
@@ -36,6 +41,7 @@ func (a *app) migrate(ctx context.Context, args []string) error {
 		}
 	}
 	options.Schema = s.Database.Schema
+	options.Report = func(step migrations.Step) { a.reportStep(step, options.DryRun) }
 	config, err := pgx.ParseConfig(s.Database.URL.Value())
 	if err != nil {
 		return err // pgx masks the password
@@ -71,9 +77,10 @@ func (a *app) makeLedger(ctx context.Context, s *settings.Settings, dry bool) er
 	return nil
 }
 
-func (a *app) reportStep(step migrations.Step) {
+// reportStep is a line for each object, and in a dry run what would be run.
+func (a *app) reportStep(step migrations.Step, dry bool) {
 	fmt.Fprintln(a.stdout, stepLine(step))
-	if step.SQL != "" {
+	if dry && step.SQL != "" {
 		fmt.Fprintln(a.stdout, "    "+strings.ReplaceAll(strings.TrimSpace(step.SQL), "\n", "\n    "))
 	}
 }

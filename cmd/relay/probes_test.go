@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -127,6 +128,57 @@ func TestProbesWhileTheBrokerIsGone(t *testing.T) {
 	}
 	broker = kafkatest.Fake(t, kfake.Ports(ports[0]), kfake.SeedTopics(1, s.topic))
 	r.delivered(t, broker.Broker, s.topic)
+}
+
+// running runs a process until the test ends.
+func (p *process) running(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- p.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// says waits until /readyz answers 503 with a text.
+func (p *process) says(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, func() error {
+		if status, body := ask(p, "/readyz"); status != http.StatusServiceUnavailable || body != want+"\n" {
+			return fmt.Errorf("/readyz: %d, %s", status, body)
+		}
+		return nil
+	})
+}
+
+// A relay that starts blames nobody before it has heard from the database.
+func TestReadyzBeforeTheDatabaseAnswers(t *testing.T) {
+	t.Parallel()
+	silent := newDoorman(t)
+	p := newTestProcess(t, variables("postgres://relay@"+silent.Addr().String()+"/app", []string{"127.0.0.1:1"}, "events"))
+	p.running(t)
+	p.says(t, "the relay has just started and has not heard from the database yet")
+}
+
+// The database answers, whatever Kafka does, which the relay waits for when it starts.
+func TestTheDatabaseIsWellWhileKafkaIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.env["RELAY_KAFKA_BROKERS"] = newDoorman(t).Addr().String()
+	p := newTestProcess(t, s.env)
+	p.topicsWait = time.Hour
+	p.running(t)
+	p.says(t, "no event can be sent to Kafka")
+	eventually(t, func() error {
+		if _, body := ask(p, "/metrics"); !strings.Contains(body, "relay_database_up 1\n") {
+			return errors.New("the metrics don't say that the database is up")
+		}
+		return nil
+	})
 }
 
 // doorman counts the connections that come to a server.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,9 +22,23 @@ func TestReadme(t *testing.T) {
 	if block == nil {
 		t.Fatal("the README holds no environment")
 	}
-	var environ []string
-	for line := range strings.Lines(block[1]) {
-		environ = append(environ, strings.TrimSpace(line))
+	load := regexp.MustCompile("`(set -a; [^`]*)`").FindStringSubmatch(string(text))
+	if load == nil {
+		t.Fatal("the README does not say how to load it")
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "relay.env"), []byte(block[1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.Command("sh", "-c", load[1]+"; env")
+	shell.Dir, shell.Env = folder, []string{"PATH=" + os.Getenv("PATH")}
+	loaded, err := shell.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := strings.Split(strings.TrimSpace(string(loaded)), "\n")
+	if n := strings.Count(string(loaded), "RELAY_"); n != strings.Count(block[1], "RELAY_") {
+		t.Errorf("the shell has %d of the variables:\n%s", n, loaded)
 	}
 	secret := func(string) ([]byte, error) { return []byte("secret\n"), nil }
 	if _, err := settings.Load(environ, secret, "host"); err != nil {
@@ -68,8 +83,8 @@ func TestCommandsOfThePages(t *testing.T) {
 			}
 			shown++
 			words := strings.Fields(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(match[1], "text"))
-			// Without a configuration it gets as far as that, or needs none.
-			if status, _, errs := runCommand(t, nil, words...); status != statusDone && !strings.Contains(errs, "the configuration has") {
+			// With a faulty configuration it gets as far as that, or needs none.
+			if status, _, errs := runCommand(t, map[string]string{"RELAY_WORKERS": "none"}, words...); status != statusDone && !strings.Contains(errs, "the configuration has") {
 				t.Errorf("%s shows %q: %s", page, match[0], errs)
 			}
 		}

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"outboxrelay/store"
 )
 
 const lacking = "the database lacks what the relay needs; it is looked at again"
@@ -24,6 +27,14 @@ func (p *process) explain(ctx context.Context) {
 	if now != nil && (was == nil || was.Error() != now.Error()) {
 		p.log.Error().Err(now).Msg(lacking)
 	}
+}
+
+// told is an error as people are told of it: if it is about a connection to the database, why there is none and what to do.
+func told(err error, passwordFrom string) error {
+	if seen, do, ok := store.Unreachable(err, passwordFrom); ok {
+		return fmt.Errorf("%s -> %s", seen, do)
+	}
+	return err
 }
 
 // refused is true for what PostgreSQL calls a syntax error or access rule violation.

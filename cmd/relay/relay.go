@@ -25,8 +25,8 @@ import (
 
 const (
 	tenantsEvery = 10 * time.Second // between two looks at the tenants' file
-	topicsWait   = 5 * time.Second  // for the first look at the topics
-	schemaEvery  = 5 * time.Second  // between two looks at a schema that won't do yet
+	topicsWait   = 5 * time.Second
+	schemaEvery  = 5 * time.Second // between two looks at a schema that won't do yet
 )
 
 // relay relays until ctx ends.
@@ -75,8 +75,12 @@ func newProcess(s *settings.Settings, log zerolog.Logger, diary *diary, db *stor
 	r.SetScopes(s.Scopes)
 	return &process{
 		settings: s, log: log, diary: diary, store: db, sink: sink, relay: r, metrics: metrics, board: board, scopes: s.Scopes,
+		topicsWait: topicsWait,
 	}, nil
 }
+
+// errUnheard is why a relay that starts isn't ready before the database's first answer.
+var errUnheard = errors.New("the relay has just started and has not heard from the database yet")
 
 // process is a relay that runs, with all that goes on beside it.
 type process struct {
@@ -88,6 +92,8 @@ type process struct {
 	relay    *relay.Relay
 	metrics  *monitor.Metrics
 	board    *monitor.Board
+
+	topicsWait time.Duration // for the first look at the topics
 
 	mu     sync.Mutex
 	scopes []envelope.Scope
@@ -102,7 +108,7 @@ func (p *process) run(ctx context.Context) error {
 	defer others.Wait()
 	defer stop()
 
-	p.setSchema(errors.New("the database has not been looked at yet"))
+	p.setSchema(errUnheard)
 	if err := p.serve(beside, &others); err != nil {
 		return err
 	}
@@ -114,11 +120,11 @@ func (p *process) run(ctx context.Context) error {
 	}
 	others.Go(func() { p.measure(beside) })
 
-	p.learnTopics(ctx, p.settings.Scopes)
 	if !p.awaitSchema(ctx) {
 		p.log.Info().Msg("relay stopped before it began")
 		return nil
 	}
+	p.learnTopics(ctx, p.settings.Scopes)
 	others.Go(func() { every(beside, healthEvery, func() { p.explain(beside) }) })
 	err := p.relay.Run(ctx)
 	p.log.Info().Msg("relay stopped")
@@ -155,7 +161,7 @@ func (p *process) awaitSchema(ctx context.Context) bool {
 // learnTopics gives the sink a moment to read the settings of the scopes' topics, so
 // that not having done so yet isn't reported as trouble.
 func (p *process) learnTopics(ctx context.Context, scopes []envelope.Scope) {
-	ctx, cancel := context.WithTimeout(ctx, topicsWait)
+	ctx, cancel := context.WithTimeout(ctx, p.topicsWait)
 	defer cancel()
 	for _, scope := range scopes {
 		_ = p.sink.Ready(scope) // makes its topic known; all are read together
@@ -235,7 +241,9 @@ func (p *process) ready() error {
 }
 
 func (p *process) unready() (where string, err error) {
-	if err := p.databaseError(); err != nil {
+	if err := p.databaseError(); errors.Is(err, errUnheard) {
+		return errUnheard.Error(), errUnheard
+	} else if err != nil {
 		return "the database does not do what is needed", err
 	}
 	return "no event can be sent to Kafka", p.brokerError()
@@ -244,7 +252,7 @@ func (p *process) unready() (where string, err error) {
 // databaseError is why the database does not do what is needed, nil if it does.
 func (p *process) databaseError() error {
 	if err := cmp.Or(p.schemaError(), p.relay.Health().Database); err != nil {
-		return fmt.Errorf("database: %w", err)
+		return fmt.Errorf("database: %w", told(err, p.settings.Database.Password.From()))
 	}
 	return nil
 }

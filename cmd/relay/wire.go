@@ -21,6 +21,7 @@ func openStore(s *settings.Settings) (*store.Store, error) {
 	return store.Open(store.Config{
 		URL:           s.Database.URL.Value(),
 		BeforeConnect: credentials(s.Database),
+		PasswordFrom:  s.Database.Password.From(),
 		Schema:        s.Database.Schema,
 		Pooled:        s.Database.Pooled,
 		Durable:       s.Delivery == settings.ExactlyOnce,

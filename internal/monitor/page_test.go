@@ -91,6 +91,20 @@ func TestPageMoves(t *testing.T) {
 	}
 }
 
+// Where no error texts are shown the page says who tells them.
+func TestPageWithoutDetailsSaysWhereTheReasonIs(t *testing.T) {
+	t.Parallel()
+	b := monitor.NewBoard(monitor.About{Namespace: "orders"})
+	b.Healthy(monitor.Health{Broker: errors.New("no broker answers")})
+	tab := look(t, b, desktop)
+	if got := text(tab, "#broker"); !strings.HasSuffix(got, ` s; "relay check" says why`) || strings.Contains(got, "no broker answers") {
+		t.Errorf("of Kafka the page says %q", got)
+	}
+	if got := text(tab, "#database"); strings.Contains(got, "relay check") {
+		t.Errorf("of the database the page says %q", got)
+	}
+}
+
 // The page says that it is not up to date, and goes on by itself.
 func TestPageOfARelayThatIsGone(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,9 @@ func (l *loader) kafka(t texts) Kafka {
 // brokers splits the list. Blanks around an entry mean nothing, as no host has any.
 func (l *loader) brokers(text string) []string {
 	const name = "RELAY_KAFKA_BROKERS"
+	if text == "" && !l.needs(name) {
+		return nil
+	}
 	if text == "" {
 		l.fault(name, "is required: give host:port, several separated by commas")
 		return nil

@@ -21,8 +21,9 @@ type loader struct {
 	given    map[string]string // the variables that are set
 	readFile func(string) ([]byte, error)
 	hostname string
-	faults   Faults // of single variables
-	rules    Faults // of rules between variables
+	optional []string // variables that need not be set this time
+	faults   Faults   // of single variables
+	rules    Faults   // of rules between variables
 }
 
 // texts are the variables before anything is made of them.
@@ -80,10 +81,13 @@ type texts struct {
 // stands in for what isn't set. If anything is wrong there are no settings, and the
 // error is a [Faults] with everything that is wrong.
 //
+// A command that uses a part of the settings names the required variables that it
+// does without, as optional; what is set must be right even so.
+//
 // go-envconfig only decodes to text here: it would stop at the first error, name Go
 // fields instead of variables, and let an empty value win over a default.
-func Load(environ []string, readFile func(string) ([]byte, error), hostname string) (*Settings, error) {
-	l := &loader{given: environment(environ), readFile: readFile, hostname: hostname}
+func Load(environ []string, readFile func(string) ([]byte, error), hostname string, optional ...string) (*Settings, error) {
+	l := &loader{given: environment(environ), readFile: readFile, hostname: hostname, optional: optional}
 	var t texts
 	if err := envconfig.ProcessWith(context.Background(), &envconfig.Config{Target: &t, Lookuper: l}); err != nil {
 		return nil, fmt.Errorf("settings: decode the environment: %w", err)
@@ -110,6 +114,9 @@ func HTTPAddress(environ []string) (string, error) {
 	}
 	return address, nil
 }
+
+// needs tells whether a required variable is so this time too.
+func (l *loader) needs(name string) bool { return !slices.Contains(l.optional, name) }
 
 // settings parses each variable by itself, in the order of the documentation.
 func (l *loader) settings(t texts) *Settings {
@@ -149,8 +156,12 @@ func (l *loader) settings(t texts) *Settings {
 func (l *loader) namespace(text string) string {
 	const name = "RELAY_NAMESPACE"
 	if text == "" {
-		l.fault(name, "is required")
-	} else if err := envelope.CheckNamespace(text); err != nil {
+		if l.needs(name) {
+			l.fault(name, "is required")
+		}
+		return ""
+	}
+	if err := envelope.CheckNamespace(text); err != nil {
 		l.fault(name, "%v", err)
 	}
 	return text
@@ -177,7 +188,7 @@ func (l *loader) workerID(text string) string {
 	if text == "" {
 		text = l.hostname
 	}
-	if text == "" {
+	if text == "" && l.needs(name) {
 		l.fault(name, "is required: this host has no name to take instead")
 	}
 	return l.plain(name, text)

@@ -20,7 +20,7 @@ func (l *loader) checkRules(s *Settings) {
 	l.checkTLS(s.Kafka.TLS)
 	l.checkSASL(s.Kafka.SASL)
 	l.checkExactlyOnce(s)
-	if l.sound("RELAY_TENANTS", "RELAY_NON_TENANT") && len(s.Scopes) == 0 {
+	if l.sound("RELAY_TENANTS", "RELAY_NON_TENANT") && len(s.Scopes) == 0 && l.needs("RELAY_TENANTS") {
 		l.broken([]string{"RELAY_TENANTS", "RELAY_NON_TENANT"}, "nothing to export: give at least one tenant, or true for the non-tenant scope")
 	}
 	if l.sound("RELAY_ROW_FAULTS", "RELAY_DEAD_LETTER_TOPIC") && s.RowFaults == DeadLetter && s.DeadLetterTopic == "" {
@@ -90,10 +90,10 @@ func (l *loader) checkExactlyOnce(s *Settings) {
 	if s.Delivery != ExactlyOnce {
 		return
 	}
-	if s.TransactionalID == "" && l.sound("RELAY_TRANSACTIONAL_ID") {
+	if s.TransactionalID == "" && l.sound("RELAY_TRANSACTIONAL_ID") && l.needs("RELAY_TRANSACTIONAL_ID") {
 		l.broken([]string{"RELAY_TRANSACTIONAL_ID", "RELAY_DELIVERY"}, "is required for exactly-once")
 	}
-	if s.Instance < 0 && l.sound("RELAY_INSTANCE") {
+	if s.Instance < 0 && l.sound("RELAY_INSTANCE") && l.needs("RELAY_INSTANCE") {
 		l.broken([]string{"RELAY_INSTANCE", "RELAY_DELIVERY"}, "is required for exactly-once, since the host name %.40q doesn't end in - and a number up to %d",
 			l.hostname, maxInstance)
 	}

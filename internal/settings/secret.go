@@ -46,6 +46,17 @@ func (s Secret) Value() string { return s.look().value }
 // File is the name of the file that the value came from, or empty.
 func (s Secret) File() string { return s.look().file }
 
+// From is the name of the variable that gave the value, or empty.
+func (s Secret) From() string {
+	switch h := s.look(); {
+	case h.file != "":
+		return h.name + fileSuffix
+	case h.value != "":
+		return h.name
+	}
+	return ""
+}
+
 // Read is the secret as it is now: its file is read again, without a file it is
 // Value. The error names the variable.
 func (s Secret) Read(readFile func(string) ([]byte, error)) (string, error) {

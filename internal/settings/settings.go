@@ -18,7 +18,8 @@ import (
 	"outboxrelay/envelope"
 )
 
-// Settings is everything that the relay was told. Only [Load] makes it.
+// Settings is everything that the relay was told. Only [Load] makes it. Where it was
+// loaded with optional variables, what is said of those holds if they are set.
 type Settings struct {
 	Database Database
 

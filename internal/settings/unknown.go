@@ -20,7 +20,7 @@ func (l *loader) checkUnknown() {
 			l.fault(name, "is unknown: %s can't be given in a file", base)
 			continue
 		}
-		if near := nearest(name, known); near != "" {
+		if near := Nearest(name, known); near != "" {
 			l.fault(name, "is unknown: did you mean %s?", near)
 			continue
 		}
@@ -59,9 +59,9 @@ func (l *loader) injected(service *regexp.Regexp, name string) bool {
 	return match[1] == "" || l.given[prefix+match[1]+"_SERVICE_HOST"] != ""
 }
 
-// nearest is the known name that is at most three typing mistakes away, or empty.
-func nearest(name string, known []string) string {
-	best, fewest := "", 4
+// Nearest is the known name that is at most three typing mistakes away, of a short name fewer, or empty.
+func Nearest(name string, known []string) string {
+	best, fewest := "", min(4, 1+len(name)/2)
 	for _, k := range known {
 		if n := distance(name, k); n < fewest {
 			best, fewest = k, n

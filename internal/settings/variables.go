@@ -97,9 +97,9 @@ func databaseVariables() []Variable {
 func scopeVariables() []Variable {
 	return []Variable{
 		{Name: "RELAY_NAMESPACE", Note: "required", max: 255,
-			Meaning: "The application namespace to export, exact and case-sensitive."},
+			Meaning: "The application namespace to export, exact and case-sensitive: the `application_namespace` that the application gives to DurableOperationService."},
 		{Name: "RELAY_TENANTS", form: "list", File: true,
-			Meaning: "The tenant ids to export: a JSON array when it begins with `[`, else separated by commas. In the file one a line, or a JSON array; the file is looked at every 10 s."},
+			Meaning: "The tenant ids to export, exact and case-sensitive: the `tenant_id`s of the principals that admit Operations. A JSON array when it begins with `[`, else separated by commas. In the file one a line, or a JSON array; the file is looked at every 10 s."},
 		{Name: "RELAY_NON_TENANT", Default: "false", kind: boolean,
 			Meaning: "Also export the events that belong to no tenant. It never stands for all tenants."},
 		{Name: "RELAY_WORKER_ID", Note: "the host name", max: 200,

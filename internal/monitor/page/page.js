@@ -147,7 +147,7 @@ function showCondition(id, condition, good, bad) {
 }
 
 function showConditions(p) {
-	const since = (c) => " for " + age(c.seconds);
+	const since = (c) => " for " + age(c.seconds) + (c.ok || p.details ? "" : `; "relay check" says why`);
 	showCondition("live", p.live, "works, started " + age(p.uptime_seconds) + " ago", "a worker is stuck");
 	showCondition("database", p.database, "has answered" + since(p.database), "has not done what is needed" + since(p.database));
 	showCondition("broker", p.broker, "has taken events" + since(p.broker), "has taken no events" + since(p.broker));
