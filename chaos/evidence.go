@@ -29,6 +29,9 @@ type findings struct {
 	missing  int // operations that the database itself lost transitions of
 	verified *verify.Result
 	crashes  []error // relays that ended by themselves, or did not end when asked
+	// Of the ledger: how many offsets are taken, and how many entries compaction has left.
+	ledgerEnds int64
+	entries    int
 }
 
 // err tells which promises were broken, or is nil.
@@ -54,9 +57,16 @@ func (s *stage) judge(ctx context.Context, h history) (*findings, error) {
 	if f.rows, err = readRows(ctx, pool); err != nil {
 		return nil, fmt.Errorf("read the tables: %w", err)
 	}
-	records, err := s.readRecords(ctx)
+	records, _, err := s.readRecords(ctx, topicName)
 	if err != nil {
 		return nil, fmt.Errorf("read the topic: %w", err)
+	}
+	if s.delivery == exactly {
+		entries, ends, err := s.readRecords(ctx, ledgerName)
+		if err != nil {
+			return nil, fmt.Errorf("read the ledger: %w", err)
+		}
+		f.entries, f.ledgerEnds = len(entries), ends
 	}
 	deliveries, malformed := parseAll(records)
 	f.verdict = compare(f.rows, deliveries, malformed)
@@ -96,38 +106,39 @@ func readRows(ctx context.Context, pool *pgxpool.Pool) ([]row, error) {
 	})
 }
 
-// topicEnds asks where the topic ends, again while a leader that was just elected does not know.
-func (s *stage) topicEnds(ctx context.Context) (kadm.ListedOffsets, error) {
+// topicEnds asks where a topic ends, again while a leader that was just elected does not know.
+func (s *stage) topicEnds(ctx context.Context, topic string) (kadm.ListedOffsets, error) {
 	for {
-		ends, err := kadm.NewClient(s.client).ListEndOffsets(ctx, topicName)
+		ends, err := kadm.NewClient(s.client).ListEndOffsets(ctx, topic)
 		if err = cmp.Or(err, ends.Error()); !kerr.IsRetriable(err) || !await(ctx, time.After(time.Second)) {
 			return ends, err
 		}
 	}
 }
 
-// readRecords reads the topic from start to end.
-func (s *stage) readRecords(ctx context.Context) (records []*kgo.Record, err error) {
-	ends, err := s.topicEnds(ctx)
+// readRecords reads a topic from start to end, and tells how many of its offsets are taken.
+func (s *stage) readRecords(ctx context.Context, topic string) (records []*kgo.Record, taken int64, err error) {
+	ends, err := s.topicEnds(ctx, topic)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	from, open := map[int32]kgo.Offset{}, map[int32]int64{}
-	for partition, end := range ends[topicName] {
+	for partition, end := range ends[topic] {
 		if end.Offset > 0 {
 			from[partition], open[partition] = kgo.NewOffset().AtStart(), end.Offset
+			taken += end.Offset
 		}
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.addresses()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topicName: from}),
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.addresses()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords()) // the last one may end a transaction
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer client.Close()
 	for len(open) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := errors.Join(context.Cause(ctx), fetches.Err()); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if !r.Attrs.IsControl() {
@@ -138,7 +149,7 @@ func (s *stage) readRecords(ctx context.Context) (records []*kgo.Record, err err
 			}
 		})
 	}
-	return records, nil
+	return records, taken, nil
 }
 
 // parseAll gives the records that are events, and what is wrong with the others.

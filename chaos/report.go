@@ -116,6 +116,9 @@ func totals(out io.Writer, h history, f *findings) {
 	t.add("**malformed, wrong scope, unknown**", fmt.Sprintf("%d, %d, %d", v.malformed, v.crossed, v.unknown))
 	t.add("not exported in the end", v.left)
 	t.add("duplicates", fmt.Sprintf("%d, %d of them without a fault", len(v.duplicates), unexplained))
+	if f.ledgerEnds > 0 {
+		t.add("ledger", fmt.Sprintf("%d entries left by compaction, of %d offsets", f.entries, f.ledgerEnds))
+	}
 	t.add("until all was exported after the last fault", seconds(h.drained))
 	t.print(out)
 

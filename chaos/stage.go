@@ -165,9 +165,10 @@ func (s *stage) startKafka(ctx context.Context, ports []int) (err error) {
 	if s.delivery != exactly {
 		return nil
 	}
-	compact, segment := "compact", "1048576"
+	compact, segment, soon, little := "compact", "1048576", "10000", "0.01" // so that it is compacted all the time
 	_, err = admin.CreateTopic(ctx, 64, brokers, map[string]*string{
-		"min.insync.replicas": &least, "cleanup.policy": &compact, "segment.bytes": &segment,
+		"min.insync.replicas": &least, "cleanup.policy": &compact, "segment.bytes": &segment, "segment.ms": &soon,
+		"min.cleanable.dirty.ratio": &little,
 	}, ledgerName)
 	if err != nil {
 		return fmt.Errorf("create ledger: %w", err)
