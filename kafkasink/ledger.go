@@ -27,6 +27,7 @@ const (
 
 	firstTail = 64 // offsets before the end that are read for an entry, and how many times more if there is none
 	moreTail  = 16
+	glance    = firstTail * moreTail // offsets before each end that are read to see whose entries there are
 	tailPoll  = 250 * time.Millisecond
 )
 
@@ -124,7 +125,8 @@ func (s *Sink) Last(ctx context.Context, slot relay.Slot) (entry relay.Entry, ok
 	return entry, ok, err
 }
 
-// Entries implements [relay.Transactions]. It reads up to the last stable offsets, so that it waits for nobody's transaction.
+// Entries implements [relay.Transactions]. It reads up to the last stable offsets, so that it waits for nobody's transaction, and
+// not far back: in a ledger of many prefixes there may be no entry of this one.
 func (s *Sink) Entries(ctx context.Context, prefix string) (map[relay.Slot]relay.Entry, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errLedgerSlow)
 	defer cancel()
@@ -142,7 +144,8 @@ func (s *Sink) Entries(ctx context.Context, prefix string) (map[relay.Slot]relay
 	}
 	slots := map[relay.Slot]span{}
 	for partition, end := range ends {
-		slots[relay.SlotOf(prefix, int(partition)/relay.SlotsPerInstance, int(partition)%relay.SlotsPerInstance)] = span{starts[partition], end}
+		slot := relay.SlotOf(prefix, int(partition)/relay.SlotsPerInstance, int(partition)%relay.SlotsPerInstance)
+		slots[slot] = span{max(starts[partition], end-glance), end}
 	}
 	return s.lastEntries(ctx, slots)
 }
@@ -244,6 +247,7 @@ func (s *Sink) lastWithin(ctx context.Context, slots map[relay.Slot]span) (last 
 	client, err := kgo.NewClient(append(opts,
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.cfg.Ledger: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(tailPoll),
+		kgo.FetchMaxBytes(4<<20), kgo.FetchMaxPartitionBytes(1<<20),
 	)...)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,6 +28,7 @@ func (r *Relay) decide(ctx context.Context, entry Entry, listed []Held, verdicts
 	if err := r.accept(ctx, &entry); err != nil {
 		return err
 	}
+	var failed []error // others' rows don't wait for those that the database refuses
 	for scope, ids := range entry.Rows {
 		claim, verdicts := claimOf(Held{Scope: scope, Token: entry.Token, Rows: ids}, func(row *Row) Verdict {
 			if why, ok := entry.Letters[row.ID]; ok {
@@ -35,8 +37,14 @@ func (r *Relay) decide(ctx context.Context, entry Entry, listed []Held, verdicts
 			return Verdict{Row: row, Exported: true}
 		})
 		if err := r.conclude(ctx, claim, verdicts); err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w", scope, err))
+			if ClassOf(err) != RowFault {
+				break
+			}
 		}
+	}
+	if failed != nil {
+		return errors.Join(failed...)
 	}
 	for _, held := range listed {
 		if held.Token == entry.Token {

@@ -41,7 +41,8 @@ type Transactions interface {
 	// after Open or Fence: what is committed later is not in it. An error says nothing.
 	Last(ctx context.Context, slot Slot) (entry Entry, ok bool, err error)
 	// Entries gives an entry of each slot with a prefix that has one, whoever holds it: the last
-	// committed, or one that was so a moment ago. So nothing may be decided by it.
+	// committed, or one that was so a moment ago. One that lies behind very many of other prefixes
+	// may be left out. So nothing may be decided by it.
 	Entries(ctx context.Context, prefix string) (map[Slot]Entry, error)
 }
 

@@ -15,11 +15,10 @@ func (r *Relay) mayClaim(ctx context.Context) error {
 	if err := r.cfg.ExactlyOnce.Store.Durable(ctx); err != nil {
 		return err
 	}
-	err := r.Entries(ctx)
-	if forbids(err) {
-		err = fmt.Errorf("nothing is claimed by any slot: %w", err)
+	if err := r.Entries(ctx); forbids(err) {
+		return fmt.Errorf("nothing is claimed by any slot: %w", err)
 	}
-	return err
+	return nil // also if a partition can't be read just now: each slot looks at its own entry when it is taken
 }
 
 // forbids is true for an answer of mayClaim by which slots that are held must be given up; false if nothing could be learned.

@@ -92,10 +92,11 @@ type turn struct {
 	index   int        // there
 	removed bool
 
-	topic   *topic
-	much    bool // has more than the last claim took, as far as is known
-	most    int  // rows of the next claim, 0 for as many as usual; see failed
-	refused int  // claims in a row that were refused
+	topic     *topic
+	much      bool // has more than the last claim took, as far as is known
+	most      int  // rows of the next claim, 0 for as many as usual; see failed
+	refused   int  // claims in a row that were refused
+	unsettled int  // and claims of which what was decided could not be written; see unsettled
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -191,12 +192,12 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 }
 
 // mix takes out those turns that are to be claimed of with a first one in one transaction, which
-// then costs a tenth of as many: scopes that have little. It gives the first alone if that has much, or trouble.
-func (s *scheduler) mix(first *turn) []*turn {
+// then costs a tenth of as many: scopes that have little, so many at most. It gives the first alone if that has much, or trouble.
+func (s *scheduler) mix(first *turn, most int) []*turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	turns := []*turn{first}
-	for first.light() && len(turns) < mostMixed {
+	for first.light() && len(turns) < most {
 		for s.queue.Len() > 0 && s.queue[0].removed {
 			heap.Pop(&s.queue)
 		}
@@ -210,7 +211,7 @@ func (s *scheduler) mix(first *turn) []*turn {
 
 // light is true if a small claim of the scope is likely to go well and to take all there is.
 func (t *turn) light() bool {
-	return !t.much && t.most == 0 && t.refused == 0 && t.topic.troubles == 0
+	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0
 }
 
 // apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
@@ -219,8 +220,30 @@ func (s *scheduler) apart(turns []*turn) {
 	for _, t := range turns {
 		s.mu.Lock()
 		t.much, t.idle = true, false
+		s.probed(t)
 		s.mu.Unlock()
 		s.put(t, firstDatabaseWait)
+	}
+}
+
+// unsettled tells that what was decided of a scope's claim before anything was sent could not be written. It is claimed of by
+// itself next, after growing waits.
+func (s *scheduler) unsettled(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.scopes[scope]; t != nil {
+		t.unsettled++
+		s.probed(t)
+		s.wake(t, time.Now().Add(growing(firstDatabaseWait, longestClaimWait, t.unsettled)))
+	}
+}
+
+// settled tells that a claim of a scope went well to its end.
+func (s *scheduler) settled(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.scopes[scope]; t != nil {
+		t.unsettled = 0
 	}
 }
 

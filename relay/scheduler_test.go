@@ -428,7 +428,7 @@ func TestSchedulerMixesLittle(t *testing.T) {
 			if !ok || next.look {
 				t.Fatal("no turn")
 			}
-			return s.mix(next.turns[0])
+			return s.mix(next.turns[0], mostMixed)
 		}
 		first, second := take(), take()
 		if len(first) != mostMixed || len(second) != 4 {

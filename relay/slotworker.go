@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -85,7 +86,7 @@ func (r *Relay) slotWorkers() []*slotWorker {
 // nobody knows what is claimed.
 func (w *slotWorker) claim(ctx context.Context, first *turn) (claims []Claim, err error) {
 	token := w.slot.newToken()
-	turns := w.scheduler.mix(first)
+	turns := w.scheduler.mix(first, min(mostMixed, w.cfg.BatchRows))
 	all, err := w.takeTurns(ctx, turns, Request{Token: token, Exact: true})
 	if err != nil {
 		for _, t := range turns {
@@ -125,6 +126,9 @@ func (w *slotWorker) takeTurns(ctx context.Context, turns []*turn, req Request) 
 	claims, err := w.cfg.ExactlyOnce.Store.ClaimAll(ctx, reqs)
 	if err != nil {
 		w.database.blame(err)
+		if ClassOf(err) != RowFault { // else each is told of with its scope
+			w.observer.Trouble(Trouble{Kind: DatabaseTrouble, Err: fmt.Errorf("claim: %w", err)})
+		}
 		w.scheduler.apart(turns)
 		return nil, err
 	}
@@ -142,9 +146,11 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		return
 	}
 	start := time.Now()
-	sending, err := w.prepare(ctx, claims)
-	if err != nil {
-		w.failed(claims[0].Scope, err)
+	sending, ok := w.prepare(ctx, claims)
+	if !ok {
+		for _, c := range claims { // it may be with one of them
+			w.scheduler.unsettled(c.Scope)
+		}
 		w.drop()
 		return
 	}
@@ -174,20 +180,35 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		w.drop() // whoever takes the slot marks the rest
 		return
 	}
+	for _, s := range sending {
+		w.scheduler.settled(s.claim.Scope)
+	}
 	w.mine = nil
 }
 
 // mark writes that a transaction was committed; false if that could not be written of all of it.
 func (w *slotWorker) mark(ctx context.Context, sent transaction) bool {
-	if len(sent) > 1 && w.markTogether(ctx, sent) == nil {
-		return true
+	if len(sent) > 1 {
+		switch err := w.markTogether(ctx, sent); ClassOf(err) {
+		case Delivered:
+			return true
+		case RowFault: // it may be with one of the scopes
+		default:
+			w.database.failed(err)
+			w.observer.Trouble(Trouble{Kind: DatabaseTrouble, Err: err})
+			return false
+		}
 	}
-	// One by one: the database may refuse to mark rows of one of the scopes only.
 	all := true
 	for _, s := range sent {
-		if err := w.settleHeld(ctx, s.claim, s.committed(w.policy)); err != nil {
-			w.failed(s.claim.Scope, err)
-			all = false
+		w.pulse.busy(w.number)
+		err := w.settleHeld(ctx, s.claim, s.committed(w.policy))
+		if err == nil {
+			continue
+		}
+		w.failed(s.claim.Scope, err)
+		if all = false; ClassOf(err) != RowFault {
+			break
 		}
 	}
 	return all

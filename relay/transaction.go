@@ -40,8 +40,8 @@ type transaction []sent
 
 // prepare makes events of claims. Rows that can't become events, and for which there is no letter,
 // are settled before anything is sent: what is claimed when the transaction commits must be what
-// is in it.
-func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transaction, err error) {
+// is in it. ok is false if that could not be written of one of them.
+func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transaction, ok bool) {
 	letters := 0
 	for _, claim := range claims {
 		w.condemned.mark(claim.Rows)
@@ -60,7 +60,8 @@ func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transacti
 		}
 		if len(verdicts) > 0 {
 			if err := w.settleHeld(ctx, claim, verdicts); err != nil {
-				return nil, err
+				w.failed(claim.Scope, err)
+				return nil, false
 			}
 		}
 		if len(s.rows) == 0 {
@@ -69,7 +70,7 @@ func (w *slotWorker) prepare(ctx context.Context, claims []Claim) (all transacti
 		}
 		all = append(all, s)
 	}
-	return all, nil
+	return all, true
 }
 
 // addLetters adds dead letters of faulty rows, and gives the verdicts on those that have to wait:

@@ -93,7 +93,12 @@ func (i *inspection) judgePolicies(n need, all []policy) {
 		}
 		visible = visible || p.Permissive && p.Command != "w"
 		lockable = lockable || p.Permissive && p.Command != "r"
-		if !p.recognised() {
+		switch {
+		case p.recognised():
+		case i.store.durable && n.table == outbox && !p.Permissive:
+			i.fail(check, fmt.Sprintf("policy %s on %s isn't Aksara's: %s", quote(p.Name), n.table, p),
+				"drop it, or set RELAY_DELIVERY=at-least-once: exactly-once can't tell a row that it hides from one that was deleted")
+		default:
 			i.warn(check, fmt.Sprintf("policy %s on %s isn't Aksara's: %s", quote(p.Name), n.table, p),
 				"compare it with Aksara's; if it hides rows of a configured scope, they are never exported")
 		}

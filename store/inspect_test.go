@@ -208,3 +208,12 @@ func TestForgetfulServerIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A policy that may hide rows that were seen before makes exactly-once send them again: it can't tell them from deleted ones.
+func TestRestrictivePolicyIsRefusedForExactlyOnce(t *testing.T) {
+	t.Parallel()
+	in := newInspected(t)
+	in.change(t, `create policy less on aksara_operation_outbox as restrictive using (id > 0)`)
+	wantFindings(t, in.inspect(t, nil), warning("policies", `policy "less"`, "compare"))
+	wantFindings(t, in.inspect(t, func(c *store.Config) { c.Durable = true }), fault("policies", `policy "less"`, "RELAY_DELIVERY=at-least-once"))
+}

@@ -83,10 +83,40 @@ func (s *Store) settleRest(ctx context.Context, claim relay.Claim, set *settleme
 	if err := s.settleLetters(ctx, claim, set); err != nil {
 		return fmt.Errorf("settle dead letters: %w", err)
 	}
-	if missing := set.missing(); len(missing) > 0 && !claim.Exact {
-		if err := s.settleLost(ctx, claim, set, missing); err != nil {
-			return fmt.Errorf("settle lost claim: %w", err)
+	missing := set.missing()
+	switch {
+	case len(missing) == 0:
+		return nil
+	case claim.Exact:
+		return s.marksHold(ctx, claim, set)
+	}
+	if err := s.settleLost(ctx, claim, set, missing); err != nil {
+		return fmt.Errorf("settle lost claim: %w", err)
+	}
+	return nil
+}
+
+// marksHold fails if rows are unexported that were marked without an error, and that the claim still holds. In exactly-once
+// mode they would be sent again.
+func (s *Store) marksHold(ctx context.Context, claim relay.Claim, set *settlement) error {
+	var delivered []int64
+	for i, v := range set.verdicts {
+		if (v.Exported || v.DeadLettered) && set.results[i].Status == relay.Lost {
+			delivered = append(delivered, v.Row.ID)
 		}
+	}
+	if len(delivered) == 0 {
+		return nil
+	}
+	rows := 0
+	err := s.inScope(ctx, claim.Scope, func(b *pgx.Batch) {
+		b.Queue(s.sql.unmarked, delivered, relay.Unmarked(claim.Token)).QueryRow(func(row pgx.Row) error { return row.Scan(&rows) })
+	})
+	if err != nil {
+		return fmt.Errorf("look whether marks hold: %w", err)
+	}
+	if rows > 0 {
+		return relay.RowFault.Wrap(fmt.Errorf("%d rows were marked exported, and are not: a trigger or a policy on the outbox discards what is written", rows))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"outboxrelay/relay"
@@ -98,5 +99,32 @@ func TestLargePayloadsAreReadAlone(t *testing.T) {
 	f.settle(t, claims[1], relay.Verdict{Wait: relay.KeepDue, Refund: true})
 	if alone := f.claimWith(t, severalOf(t, "globex")[0]); len(alone.Rows) != 1 || len(alone.Rows[0].Payload) < 100_000 {
 		t.Errorf("the claim by itself did not read it: %+v", alone.Rows)
+	}
+}
+
+// A trigger discards marks without an error. In exactly-once mode the row would be sent again, so that is one. Rows that are no
+// longer the claim's, or are gone, are not.
+func TestDiscardedMarksAreAnError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, variants()[0])
+	f.fill(t, tenant(t, "acme"), 3, 1)
+	claim := f.claimWith(t, severalOf(t, "acme")[0])
+	settle := func() error {
+		t.Helper()
+		_, err := f.Settle(t.Context(), claim, onAll(claim, relay.Verdict{Exported: true}))
+		return err
+	}
+	f.exec(t, `create function swallow() returns trigger language plpgsql as $$ begin return null; end $$;
+		create trigger swallow before update on aksara_operation_outbox for each row execute function swallow()`)
+	if err := settle(); relay.ClassOf(err) != relay.RowFault || !strings.Contains(err.Error(), "3 rows were marked exported, and are not") {
+		t.Errorf("marks that were discarded: %v, want an error that says so", err)
+	}
+	f.exec(t, `drop trigger swallow on aksara_operation_outbox`)
+	f.exec(t, `delete from aksara_operation_outbox where id = $1`, claim.Rows[0].ID)
+	f.exec(t, `update aksara_operation_outbox set claimed_by = 'another' where id = $1`, claim.Rows[1].ID)
+	for range 2 { // by whoever was first
+		if err := settle(); err != nil {
+			t.Error(err)
+		}
 	}
 }
