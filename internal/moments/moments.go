@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Stage is how far a statement or request has come.
@@ -70,7 +71,15 @@ type Trap struct {
 	act    func()
 	sprung chan struct{}
 	held   <-chan struct{} // nil if the connection is closed
+	state  atomic.Int32    // waiting, begun or off
 }
+
+// States of a trap.
+const (
+	waiting = iota
+	begun
+	off
+)
 
 // Arm sets a trap, in place of a former one. At the moment act is called, while the relay's words or the server's are kept
 // back; then their connection is closed. That happens once.
@@ -90,15 +99,15 @@ func (w *Watch) arm(t *Trap) *Trap {
 	return t
 }
 
-// Disarm takes the trap away, unless its moment has begun already; then it tells so.
-func (w *Watch) Disarm(t *Trap) (begun bool) {
+// Disarm takes the trap away, unless it acts already; then it tells so. A moment whose beginning was met need not come: the
+// connection may end before.
+func (w *Watch) Disarm(t *Trap) (acts bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.armed != t {
-		return true
+	if w.armed == t {
+		w.armed = nil
 	}
-	w.armed = nil
-	return false
+	return !t.state.CompareAndSwap(waiting, off)
 }
 
 // Sprung is closed when the trap has acted.
@@ -119,8 +128,12 @@ func (w *Watch) take(whats ...string) *Trap {
 	return t
 }
 
-// spring acts.
-func (t *Trap) spring() {
+// spring acts, unless the trap was taken away; then it is false.
+func (t *Trap) spring() bool {
+	if !t.state.CompareAndSwap(waiting, begun) {
+		return false
+	}
 	t.act()
 	close(t.sprung)
+	return true
 }

@@ -109,9 +109,11 @@ func (c *conversation) end() {
 
 // spring lets a trap act, and ends the conversation; or holds it up, then err is nil.
 func (c *conversation) spring(t *Trap) (err error) {
-	t.spring()
+	acted := t.spring()
 	if t.held != nil {
-		<-t.held
+		if acted {
+			<-t.held
+		}
 		return nil
 	}
 	c.end()
