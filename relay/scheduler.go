@@ -191,8 +191,8 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 	}
 }
 
-// mix takes out those turns that are to be claimed of with a first one in one transaction, which
-// then costs a tenth of as many: scopes that have little, so many at most. It gives the first alone if that has much, or trouble.
+// mix takes out those turns that are to be claimed of with a first one in one transaction, which costs less than one for each:
+// scopes that have little, so many at most. It gives the first alone if that has much, or trouble.
 func (s *scheduler) mix(first *turn, most int) []*turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

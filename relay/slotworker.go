@@ -180,8 +180,8 @@ func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 		w.drop() // whoever takes the slot marks the rest
 		return
 	}
-	for _, s := range sending {
-		w.scheduler.settled(s.claim.Scope)
+	for _, c := range claims {
+		w.scheduler.settled(c.Scope)
 	}
 	w.mine = nil
 }
