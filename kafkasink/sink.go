@@ -2,6 +2,7 @@ package kafkasink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -142,6 +143,23 @@ func (s *Sink) AwaitReady(ctx context.Context, scope envelope.Scope) error {
 		select {
 		case <-ctx.Done():
 			return err
+		case <-next:
+		}
+	}
+}
+
+// AwaitLook waits until the settings of the scope's topic have been looked at, whatever came of it, or ctx ends.
+func (s *Sink) AwaitLook(ctx context.Context, scope envelope.Scope) {
+	for {
+		next := s.topics.next()
+		err := s.Ready(scope)
+		_, away := s.topics.health()
+		if err == nil || away == nil && !errors.Is(err, errNotRead) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
 		case <-next:
 		}
 	}

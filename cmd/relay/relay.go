@@ -167,7 +167,7 @@ func (p *process) learnTopics(ctx context.Context, scopes []envelope.Scope) {
 		_ = p.sink.Ready(scope) // makes its topic known; all are read together
 	}
 	for _, scope := range scopes {
-		_ = p.sink.AwaitReady(ctx, scope) // what stands in the way is told when it is claimed
+		p.sink.AwaitLook(ctx, scope) // what stands in the way is told when it is claimed
 	}
 }
 
