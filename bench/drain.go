@@ -103,8 +103,8 @@ func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
 }
 
 // onTopic runs on a topic of its own.
-func (s *stage) onTopic(ctx context.Context, make topicMaker, run func(topic) (drained, error)) (went drained, err error) {
-	t, err := make(ctx)
+func (s *stage) onTopic(ctx context.Context, newTopic topicMaker, run func(topic) (drained, error)) (went drained, err error) {
+	t, err := newTopic(ctx)
 	if err != nil {
 		return went, err
 	}
@@ -116,8 +116,8 @@ func (s *stage) onTopic(ctx context.Context, make topicMaker, run func(topic) (d
 
 // onCopy runs on a copy of the backlog and a topic of its own. The checkpoint lets all start alike: soon after one, a
 // page's first change costs more log.
-func (s *stage) onCopy(ctx context.Context, make topicMaker, backlog database, run func(context.Context, database, topic) (drained, error)) (drained, error) {
-	return s.onTopic(ctx, make, func(t topic) (went drained, err error) {
+func (s *stage) onCopy(ctx context.Context, newTopic topicMaker, backlog database, run func(context.Context, database, topic) (drained, error)) (drained, error) {
+	return s.onTopic(ctx, newTopic, func(t topic) (went drained, err error) {
 		d, err := backlog.copy(ctx)
 		if err != nil {
 			return went, err

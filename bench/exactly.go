@@ -16,14 +16,14 @@ func exactlyOnce(ctx context.Context, s *stage) ([]target, error) {
 	if err := backlog.fill(ctx, scopes(s.tenants), s.operations); err != nil {
 		return nil, err
 	}
-	modes := []*mode{{name: "at-least-once", make: s.newTopic}, {name: "exactly-once", make: s.newExactTopic}}
+	modes := []*mode{{name: "at-least-once", newTopic: s.newTopic}, {name: "exactly-once", newTopic: s.newExactTopic}}
 	for run := range s.runs {
 		for _, m := range modes {
-			went, err := s.onCopy(ctx, m.make, backlog, s.runRelay)
+			went, err := s.onCopy(ctx, m.newTopic, backlog, s.runRelay)
 			if err != nil {
 				return nil, fmt.Errorf("drain %s: %w", m.name, err)
 			}
-			l, err := s.live(ctx, m.make, tenancy{s.tenants, s.tenants})
+			l, err := s.live(ctx, m.newTopic, tenancy{s.tenants, s.tenants})
 			if err != nil {
 				return nil, fmt.Errorf("latency %s: %w", m.name, err)
 			}
@@ -43,10 +43,10 @@ func exactlyOnce(ctx context.Context, s *stage) ([]target, error) {
 
 // mode is one of delivering, and how it went each time.
 type mode struct {
-	name   string
-	make   topicMaker
-	drains []drained
-	lives  []live
+	name     string
+	newTopic topicMaker
+	drains   []drained
+	lives    []live
 }
 
 func (m *mode) speed() float64 { return median(each(m.drains, drained.speed)) }

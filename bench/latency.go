@@ -72,12 +72,12 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 }
 
 // live writes events with the relay and a consumer running.
-func (s *stage) live(ctx context.Context, make topicMaker, of tenancy) (l live, err error) {
+func (s *stage) live(ctx context.Context, newTopic topicMaker, of tenancy) (l live, err error) {
 	d, err := s.newDatabase(ctx, variants[0])
 	if err != nil {
 		return l, err
 	}
-	t, err := make(ctx)
+	t, err := newTopic(ctx)
 	if err != nil {
 		return l, err
 	}

@@ -95,6 +95,9 @@ func (t topic) expect(ctx context.Context, n int) error {
 // committed reads the topic to its present end, and counts the records of committed transactions.
 func (t topic) committed(ctx context.Context) (n int64, err error) {
 	ends, err := t.stage.admin.ListCommittedOffsets(ctx, t.name)
+	if err == nil {
+		err = ends.Error()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("count records: %w", err)
 	}
@@ -112,7 +115,7 @@ func (t topic) committed(ctx context.Context) (n int64, err error) {
 	})
 	for len(left) > 0 {
 		fetches := client.PollFetches(ctx)
-		if err := fetches.Err0(); err != nil {
+		if err := fetches.Err(); err != nil {
 			return 0, fmt.Errorf("count records: %w", err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {

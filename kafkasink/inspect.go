@@ -95,7 +95,7 @@ func (c Config) inspectBrokers(ctx context.Context, client *kgo.Client) (finding
 		return findings, false
 	}
 	if findings == nil {
-		findings = []relay.Finding{{Check: "brokers", Seen: plural(len(cluster.Brokers), "broker answers", "brokers answer")}}
+		findings = []relay.Finding{{Check: "brokers", Seen: relay.Count(len(cluster.Brokers), "broker answers", "brokers answer")}}
 	}
 	return findings, true
 }
@@ -156,11 +156,11 @@ func summarise(topics [][]relay.Finding) (findings []relay.Finding) {
 	if bad > inspectLines {
 		findings = append(findings, relay.Finding{
 			Check: "topics", Level: worst(topics[inspectLines]), Do: "mend those above and check again",
-			Seen: plural(bad-inspectLines, "more topic is not as it should be", "more topics are not as they should be"),
+			Seen: relay.Count(bad-inspectLines, "more topic is not as it should be", "more topics are not as they should be"),
 		})
 	}
 	if good > 0 {
-		findings = append(findings, relay.Finding{Check: "topics", Seen: plural(good, "topic is as it should be", "topics are as they should be")})
+		findings = append(findings, relay.Finding{Check: "topics", Seen: relay.Count(good, "topic is as it should be", "topics are as they should be")})
 	}
 	return findings
 }

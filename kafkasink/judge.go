@@ -27,7 +27,7 @@ func (t topicSettings) judge(minInsync int) []relay.Finding {
 		return []relay.Finding{fault("topic", name+": "+t.missing.Error(), "see the broker's log")}
 	}
 	findings := []relay.Finding{
-		{Check: "topic", Seen: name + " has " + plural(t.partitions, "partition", "partitions")},
+		{Check: "topic", Seen: name + " has " + relay.Count(t.partitions, "partition", "partitions")},
 		t.judgeRights(),
 	}
 	if t.configs != nil && !t.settingsHidden() {
@@ -60,7 +60,7 @@ func (t topicSettings) judgeCleanup() relay.Finding {
 
 // judgeLedgerSize is about room for all slots of a relay.
 func (t topicSettings) judgeLedgerSize(needed int) relay.Finding {
-	f := relay.Finding{Check: "ledger size", Seen: fmt.Sprintf("%s has %s, and this relay needs %d", t, plural(t.partitions, "partition", "partitions"), needed)}
+	f := relay.Finding{Check: "ledger size", Seen: fmt.Sprintf("%s has %s, and this relay needs %d", t, relay.Count(t.partitions, "partition", "partitions"), needed)}
 	if t.partitions < needed {
 		f.Level = relay.Fail
 		f.Do = fmt.Sprintf("give it %d partitions or more, which may be done at any time: it needs RELAY_INSTANCE x %d + RELAY_WORKERS",
@@ -115,7 +115,7 @@ func (t topicSettings) judgeReplicas(minInsync int) relay.Finding {
 	const variable = "RELAY_KAFKA_MIN_INSYNC_REPLICAS"
 	f := relay.Finding{
 		Check: "topic replicas",
-		Seen:  fmt.Sprintf("%s has %s and min.insync.replicas=%d", t, plural(t.replicas, "replica", "replicas"), t.minInsync),
+		Seen:  fmt.Sprintf("%s has %s and min.insync.replicas=%d", t, relay.Count(t.replicas, "replica", "replicas"), t.minInsync),
 	}
 	switch {
 	case t.replicas < t.minInsync:
@@ -144,7 +144,7 @@ func (t topicSettings) needReplicas(minInsync int) string {
 func (t topicSettings) shrunken() relay.Finding {
 	return relay.Finding{
 		Check: "topic in-sync replicas", Level: relay.Warn,
-		Seen: fmt.Sprintf("a partition of %s has %s in sync now, and min.insync.replicas=%d: it takes no events", t, plural(t.inSync, "replica", "replicas"), t.minInsync),
+		Seen: fmt.Sprintf("a partition of %s has %s in sync now, and min.insync.replicas=%d: it takes no events", t, relay.Count(t.inSync, "replica", "replicas"), t.minInsync),
 		Do:   "bring the missing brokers back; its events wait until then",
 	}
 }
@@ -183,12 +183,4 @@ func blocking(findings []relay.Finding) error {
 		}
 	}
 	return nil
-}
-
-// plural is a number of things for people.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

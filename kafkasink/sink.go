@@ -134,32 +134,28 @@ func (s *Sink) Topic(scope envelope.Scope) string { return s.cfg.Topic(scope) }
 // AwaitReady waits until events of the scope can be sent, and gives the reason why they
 // can't if ctx ends first.
 func (s *Sink) AwaitReady(ctx context.Context, scope envelope.Scope) error {
-	for {
-		next := s.topics.next()
-		err := s.Ready(scope)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-next:
-		}
-	}
+	return s.await(ctx, scope, func(error) bool { return false })
 }
 
 // AwaitLook waits until the settings of the scope's topic have been looked at, whatever came of it, or ctx ends.
 func (s *Sink) AwaitLook(ctx context.Context, scope envelope.Scope) {
+	_ = s.await(ctx, scope, func(why error) bool {
+		_, away := s.topics.health()
+		return away == nil && !errors.Is(why, errNotRead)
+	})
+}
+
+// await waits until events of the scope can be sent, the reason why they can't is enough, or ctx ends. It gives that reason.
+func (s *Sink) await(ctx context.Context, scope envelope.Scope, enough func(why error) bool) error {
 	for {
 		next := s.topics.next()
 		err := s.Ready(scope)
-		_, away := s.topics.health()
-		if err == nil || away == nil && !errors.Is(err, errNotRead) {
-			return
+		if err == nil || enough(err) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return err
 		case <-next:
 		}
 	}

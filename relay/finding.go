@@ -1,5 +1,7 @@
 package relay
 
+import "fmt"
+
 // Finding is one answer to the question whether a configuration would work.
 type Finding struct {
 	Check string // what was looked at, in a few words, the same each time
@@ -22,3 +24,11 @@ const (
 
 // String is the level as the check command prints it.
 func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
+
+// Count is a number of things, for a text that people read.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

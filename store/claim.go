@@ -40,14 +40,14 @@ func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Cla
 	if err != nil {
 		return nil, err
 	}
-	claims, looks := make([]relay.Claim, len(reqs)), make([]*look, len(reqs))
+	claims, looked := make([]relay.Claim, len(reqs)), make([]*look, len(reqs))
 	var work []scoped
 	for i, req := range reqs {
 		began := time.Now()
 		claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: began.Add(req.Lease)}
 		if start, ok := s.startOf(req); ok {
-			looks[i] = &look{start: start, began: began}
-			work = append(work, s.claimWork(req, indexed, &claims[i], looks[i]))
+			looked[i] = &look{start: start, began: began}
+			work = append(work, s.claimWork(req, indexed, &claims[i], looked[i]))
 		}
 	}
 	if len(work) == 0 {
@@ -61,10 +61,10 @@ func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Cla
 		return nil, fmt.Errorf("claim of %s: %w", named(reqs), err)
 	}
 	for i, req := range reqs {
-		if looks[i] == nil {
+		if looked[i] == nil {
 			continue
 		}
-		if err := s.claimed(ctx, req, &claims[i], looks[i], len(reqs) > 1); err != nil {
+		if err := s.claimed(ctx, req, &claims[i], looked[i], len(reqs) > 1); err != nil {
 			return nil, err
 		}
 	}

@@ -113,12 +113,7 @@ func summarise(namespace string, all []backlog) []relay.Finding {
 	return f
 }
 
-func moreScopes(n int) string {
-	if n == 1 {
-		return "1 more scope"
-	}
-	return fmt.Sprintf("%d more scopes", n)
-}
+func moreScopes(n int) string { return relay.Count(n, "more scope", "more scopes") }
 
 const backlogCheck = "waiting events"
 

@@ -35,7 +35,7 @@ func inspectClaims(ctx context.Context, s *settings.Settings) []relay.Finding {
 		entries = relay.Finding{Check: "ledger entries", Level: relay.Fail, Seen: err.Error(), Do: "until then nothing is claimed"}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, relay.Finding{Check: "claims", Seen: plural(len(claims), "claim", "claims") + ", none of which needs a person to decide"})
+		findings = append(findings, relay.Finding{Check: "claims", Seen: relay.Count(len(claims), "claim", "claims") + ", none of which needs a person to decide"})
 	}
 	return append(findings, entries)
 }
@@ -59,6 +59,6 @@ func judgeClaims(claims []relay.Claimed, check string, kind func(relay.Claimed) 
 	}
 	return relay.Finding{
 		Check: check, Level: relay.Fail, Do: do,
-		Seen: fmt.Sprintf("%s held by %s, such as %q, of %s", plural(rows, "row is", "rows are"), plural(n, "claim", "claims"), example, whose),
+		Seen: fmt.Sprintf("%s held by %s, such as %q, of %s", relay.Count(rows, "row is", "rows are"), relay.Count(n, "claim", "claims"), example, whose),
 	}
 }

@@ -70,11 +70,3 @@ func printable(text string) string {
 	}
 	return text
 }
-
-// plural is a number of things for people.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

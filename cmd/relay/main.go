@@ -18,6 +18,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"outboxrelay/internal/settings"
+	"outboxrelay/relay"
 )
 
 // Exit statuses.
@@ -165,7 +166,7 @@ func (a *app) conclude(c command, err error) int {
 		fmt.Fprintf(a.stderr, "relay %s: %s\nusage: relay %s\n", c.name, printable(err.Error()), strings.TrimSpace(c.name+" "+c.args))
 		return statusUsage
 	case errors.As(err, &faults):
-		fmt.Fprintf(a.stderr, "relay: the configuration has %s:\n", plural(len(faults), "fault", "faults"))
+		fmt.Fprintf(a.stderr, "relay: the configuration has %s:\n", relay.Count(len(faults), "fault", "faults"))
 		for _, f := range faults {
 			fmt.Fprintf(a.stderr, "  %s\n", printable(f.Error()))
 		}
