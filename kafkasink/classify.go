@@ -24,12 +24,12 @@ func classOf(err error) relay.Class {
 	case err == nil:
 		return relay.Delivered
 
-	// The client was closed or made to forget the record, which may have been sent.
-	case errors.Is(err, kgo.ErrClientClosed), errors.Is(err, kgo.ErrAborting):
+	// The client was closed with the record, which may have been sent.
+	case errors.Is(err, kgo.ErrClientClosed):
 		return relay.Unknown
 
-	// Refused before it was sent, for want of room.
-	case errors.Is(err, kgo.ErrMaxBuffered):
+	// Refused before it was sent, for want of room, or because the client was severed.
+	case errors.Is(err, kgo.ErrMaxBuffered), errors.Is(err, kgo.ErrAborting):
 		return relay.NotAttempted
 
 	// The broker refused a batch. Each event of it fits the topic's limit as it was last

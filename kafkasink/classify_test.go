@@ -39,7 +39,7 @@ func TestClassOf(t *testing.T) {
 		{nil, relay.Delivered, "all in-sync replicas have it"},
 
 		{kgo.ErrClientClosed, relay.Unknown, "it may have been sent before"},
-		{kgo.ErrAborting, relay.Unknown, "it may have been sent before"},
+		{kgo.ErrAborting, relay.NotAttempted, "the client was severed before it was sent"},
 		{kgo.ErrMaxBuffered, relay.NotAttempted, "it never got into the client"},
 
 		{kerr.MessageTooLarge, relay.NotAttempted, "the limit was lowered; the next claim judges by the new one"},

@@ -15,11 +15,8 @@ import (
 // to those of its first record for a topic, so changed terms need another client.
 type client struct {
 	*kgo.Client
+	handing
 	current func(topic string) terms
-
-	// handing is held, shared, while the events of one operation are handed over, and
-	// taken before an answer of a broker is dealt with. See handOver.
-	handing sync.RWMutex
 
 	mu      sync.Mutex
 	used    map[string]terms
@@ -36,10 +33,7 @@ type terms struct {
 // most is the largest batch, with the length before it, that is sent on these terms.
 func (t terms) most() int { return min(max(t.limit, leastLimit), mostLimit) }
 
-var (
-	_ kgo.HookBrokerConnect = (*client)(nil)
-	_ kgo.HookBrokerRead    = (*client)(nil)
-)
+var _ kgo.HookBrokerConnect = (*client)(nil)
 
 func newClient(cfg Config, current func(topic string) terms, more ...kgo.Opt) (*client, error) {
 	opts, err := cfg.Options()
@@ -50,8 +44,15 @@ func newClient(cfg Config, current func(topic string) terms, more ...kgo.Opt) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &client{current: current, used: map[string]terms{}}
+	c := &client{current: current, used: map[string]terms{}, handing: handing{severed: make(chan struct{})}}
 	opts = append(opts,
+		kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			conn, err := cfg.dial(ctx, network, host)
+			if err != nil {
+				return nil, err
+			}
+			return gate{conn, &c.handing}, nil
+		}),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		// With a nil hasher, Kafka's own: murmur2 over the key.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
@@ -92,35 +93,6 @@ func (c *client) whyOffline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offline
-}
-
-// handOver hands the events of one operation to the client, and tells how many it took.
-//
-// When a record fails the client fails all that it holds of the partition, and takes the
-// next record as if nothing had been: so if an answer failed the first event of an
-// operation before the second was handed over, the second would overtake. Answers
-// therefore wait meanwhile. The client's own time limits can't be made to wait; a process
-// that stands still for so long in the midst of this hands over no more.
-func (c *client) handOver(records []*kgo.Record, atMost time.Duration, answer func(n int, err error)) int {
-	c.handing.RLock()
-	defer c.handing.RUnlock()
-	begun := time.Now()
-	for n, r := range records {
-		if time.Since(begun) > atMost {
-			return n
-		}
-		// No context of the caller: cancelling a record in flight could make the next
-		// one look delivered.
-		c.TryProduce(context.Background(), r, func(_ *kgo.Record, err error) { answer(n, err) })
-	}
-	return len(records)
-}
-
-// OnBrokerRead implements [kgo.HookBrokerRead]. The client calls it before it deals with
-// what it has read.
-func (c *client) OnBrokerRead(kgo.BrokerMetadata, int16, int, time.Duration, time.Duration, error) {
-	c.handing.Lock()
-	defer c.handing.Unlock()
 }
 
 // limit is the largest batch, with the length before it, that the client sends to a

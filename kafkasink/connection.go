@@ -49,7 +49,7 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID(c.ClientID),
-		kgo.DialTimeout(dialTimeout),
+		kgo.Dialer(c.dial),
 		// After a leader change the client waits this long for news; the default is 5 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		// New partitions are used after at most this long.
@@ -57,9 +57,6 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 	}
 	if c.Log != nil {
 		opts = append(opts, kgo.WithLogger(clientLog{c.Log}))
-	}
-	if c.TLS != nil {
-		opts = append(opts, kgo.Dialer(c.TLS.dial))
 	}
 	if c.SASL != nil {
 		mechanism, err := c.SASL.mechanism()
@@ -71,13 +68,16 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 	return opts, nil
 }
 
-func (t *TLS) dial(ctx context.Context, network, host string) (net.Conn, error) {
-	config, err := t.config()
+func (c Connection) dial(ctx context.Context, network, host string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if c.TLS == nil {
+		return dialer.DialContext(ctx, network, host)
+	}
+	config, err := c.TLS.config()
 	if err != nil {
 		return nil, notConnected(err)
 	}
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
-	conn, err := dialer.DialContext(ctx, network, host)
+	conn, err := (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, host)
 	if err != nil {
 		return nil, notConnected(err)
 	}

@@ -205,7 +205,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	conn, err := (&TLS{}).dial(ctx, "tcp", silent.Addr().String())
+	conn, err := (Connection{TLS: &TLS{}}).dial(ctx, "tcp", silent.Addr().String())
 	if err == nil {
 		conn.Close()
 		t.Fatal("dial gave a connection")

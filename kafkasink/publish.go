@@ -39,37 +39,32 @@ func (s *Sink) Publish(ctx context.Context, events []envelope.Event, answer func
 		s.end(this)
 	}
 
-	// An operation whose event was refused gets no further event into the client. What the
-	// client fails itself, it fails with all that it holds of the partition.
+	// An operation whose event was refused gets no further event into the client.
 	refused := map[uuid.UUID]bool{}
 	var large []oversized
-	for i := 0; i < len(events); {
+	var records []*kgo.Record
+	var index []int
+	for i := range events {
 		operation := events[i].OperationID
-		from := i
-		var records []*kgo.Record
-		for ; i < len(events) && events[i].OperationID == operation && !refused[operation]; i++ {
-			r := events[i].Record()
-			if size := lengthSize + batchSize(r); size > limit {
-				refused[operation] = true
-				large = append(large, oversized{i, size})
-				continue
-			}
-			records = append(records, record(topic, r))
-		}
-		for ; i < len(events) && events[i].OperationID == operation; i++ {
+		if refused[operation] {
 			settle(i, errBehind)
+			continue
 		}
-		handed := this.client.handOver(records, s.cfg.DeliveryTimeout/2, func(n int, err error) {
-			if changed(err) {
-				s.topics.suspect(topic)
-			}
-			settle(from+n, classify(err))
-		})
-		for n := handed; n < len(records); n++ {
+		r := events[i].Record()
+		if size := lengthSize + batchSize(r); size > limit {
 			refused[operation] = true
-			settle(from+n, errTooSlow)
+			large = append(large, oversized{i, size})
+			continue
 		}
+		records = append(records, record(topic, r))
+		index = append(index, i)
 	}
+	this.client.handOver(records, func(n int, err error) {
+		if changed(err) {
+			s.topics.suspect(topic)
+		}
+		settle(index[n], classify(err))
+	})
 	s.judgeSizes(ctx, topic, large, settle)
 }
 
@@ -97,8 +92,6 @@ func (s *Sink) judgeSizes(ctx context.Context, topic string, events []oversized,
 }
 
 var errRaised = relay.NotAttempted.Wrap(errors.New("the topic's limit was raised just now"))
-
-var errTooSlow = relay.NotAttempted.Wrap(errors.New("the process stood still while it handed over the events of an operation"))
 
 var errBehind = relay.NotAttempted.Wrap(errors.New("an earlier event of the operation was refused"))
 

@@ -13,13 +13,16 @@ func (s *Sink) replaceOutdated(ctx context.Context) {
 	}
 }
 
-// replaceStuck makes a new client whenever the present one has not answered for long: it
-// no longer recovers by itself. The events' outcome stays unknown.
-func (s *Sink) replaceStuck(ctx context.Context) {
+// replaceBroken makes a new client whenever the present one is severed, or has not answered for
+// long: it no longer recovers by itself. What it has sent by then has an unknown outcome.
+func (s *Sink) replaceBroken(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.current().severed:
+			s.replace(ctx)
+			continue
 		case <-time.After(s.pace.stuckLook):
 		}
 		if since, _ := s.waiting(func(w *send) bool { return w.client == s.client }); since > s.pace.stuck {
@@ -40,10 +43,18 @@ func (s *Sink) replace(ctx context.Context) {
 	s.client = client
 	s.mu.Unlock()
 	s.ended.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
-		defer cancel()
-		s.drain(ctx, old)
-		old.Close() // what has no answer yet is unknown
+		defer old.Close() // what has no answer yet is unknown
+		select {
+		case <-old.severed:
+			// All that is out has an answer soon, or none. What can't be sent would wait for the delivery time-out.
+			ctx, cancel := context.WithTimeout(ctx, slow)
+			defer cancel()
+			_ = old.AbortBufferedRecords(ctx)
+		default:
+			ctx, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
+			defer cancel()
+			s.drain(ctx, old)
+		}
 	})
 }
 

@@ -82,7 +82,7 @@ func newSink(cfg Config, pace pace) (*Sink, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.ended.Go(func() { s.topics.watch(ctx, s.current, func() { s.replaceOutdated(ctx) }) })
-	s.ended.Go(func() { s.replaceStuck(ctx) })
+	s.ended.Go(func() { s.replaceBroken(ctx) })
 	return s, nil
 }
 
