@@ -20,7 +20,7 @@
 -- planner could not rely on them.
 -- Locks: outbox rows only, and of these only what it means to write. Rows that another
 -- transaction has locked are passed over.
--- Order: ascending id. Always at least one row; its id is null if nothing was claimed.
+-- Order: none. Always at least one row; its id is null if nothing was claimed.
 --
 -- "Not exported" is spelled in three ways on purpose. Statistics taken while everything
 -- is exported make an index over unexported rows look empty, and a probe that could use
@@ -28,25 +28,24 @@
 -- null", which only the pending index matches, the probes say coalesce, which only
 -- relay_outbox_operation matches, and what is looked up by id says it in a case, which
 -- no index matches.
-{{- define "earliest"}}
+{{- define "unexported"}}
   {{- if .Indexed}}
-      from {{.Schema}}.aksara_operation_outbox p
-      where p.operation_id = operations.operation_id and coalesce(p.exported_at, 'infinity') = 'infinity'
-      order by p.id
-  {{- else}}
-      -- with a limit inside, and by state_version: the planner must not find out that t.id
-      -- is p.transition_id, or it might walk the outbox by that
-      from {{.Schema}}.aksara_operation_transitions t
-      cross join lateral (
-        select p.id, p.next_attempt_at
         from {{.Schema}}.aksara_operation_outbox p
-        where p.transition_id = t.id and coalesce(p.exported_at, 'infinity') = 'infinity'
-        limit 1
-      ) p
-      where t.operation_id = operations.operation_id
-      order by t.state_version
+        where p.operation_id = seen.operation_id and coalesce(p.exported_at, 'infinity') = 'infinity'
+        order by p.id
+  {{- else}}
+        -- with a limit inside, and by state_version: the planner must not find out that t.id
+        -- is p.transition_id, or it might walk the outbox by that
+        from {{.Schema}}.aksara_operation_transitions t
+        cross join lateral (
+          select p.id, p.next_attempt_at
+          from {{.Schema}}.aksara_operation_outbox p
+          where p.transition_id = t.id and coalesce(p.exported_at, 'infinity') = 'infinity'
+          limit 1
+        ) p
+        where t.operation_id = seen.operation_id
+        order by t.state_version
   {{- end}}
-      limit cardinality(operations.ids)
 {{- end}}
 with due as materialized (
   -- index: idx_aksara_operation_outbox_pending, in its order
@@ -61,52 +60,58 @@ with due as materialized (
     and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
   order by o.next_attempt_at, o.id
   limit {{.Looks}}
-), operations as materialized (
-  -- Each operation's due rows, if it is ours. A row's turn comes with that of the earlier
-  -- ones: due times may contradict the order of versions. It is stale if it or an earlier
-  -- one was left behind.
-  {{- if .Abandoned}} Its marks are told if all earlier ones were, with as many.
-  {{- end}}
-  select due.operation_id, due.ids, due.turns, due.stale {{- if .Abandoned}}, due.marks{{end}}
-  from (
-    select due.operation_id, array_agg(due.id order by due.id) as ids, array_agg(due.turn order by due.id) as turns,
-           array_agg(due.stale order by due.id) as stale
-           {{- if .Abandoned}}, array_agg(due.marks order by due.id) as marks{{end}}
-    from (
-      select due.operation_id, due.id, max(due.next_attempt_at) over earlier as turn, bool_or(due.abandoned) over earlier as stale
-             {{- if .Abandoned}},
-             case when bool_and(due.abandoned) over earlier and min(due.marks) over earlier = max(due.marks) over earlier
-                  then due.marks end as marks
-             {{- end}}
-      from due
-      window earlier as (partition by due.operation_id order by due.id rows unbounded preceding)
-    ) due
-    group by due.operation_id
-  ) due
-  where (select op.application_namespace = $2 from {{.Schema}}.aksara_operations op where op.id = due.operation_id)
-), compared as materialized (
-  -- and its first unexported rows, whoever holds them, as many as those
-  select operations.*, array(
-      select p.id
-      {{- template "earliest" .}}
-    ) as earliest
-  from operations
 ), ready as materialized (
-  -- A due row that stands at the same place among both has no earlier one that isn't due.
-  -- Of the others some stand behind one that is due later, at reached.
-  select row.id, row.turn, row.stale, row.place, {{- if .Abandoned}} row.marks,{{end}}
-         operations.earliest[row.place] is not distinct from row.id as joined,
-         operations.reached[width_bucket(row.id, operations.earliest)] as reached
+  -- The due rows of operations that are ours, with their place among these. One that stands
+  -- at the same place among its operation's unexported rows, whoever holds those, is joined:
+  -- no earlier one isn't due. Of the others some stand behind one that is due later, at
+  -- reached.
+  select seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
+         seen.whole or seen.earliest[seen.place] is not distinct from seen.id as joined,
+         seen.reached[width_bucket(seen.id, seen.earliest)] as reached
   from (
-    select operations.ids, operations.turns, operations.stale, operations.earliest, {{- if .Abandoned}} operations.marks,{{end}}
-           case when operations.ids <> operations.earliest then array(
-             select max(p.next_attempt_at) over (order by {{if .Indexed}}p.id{{else}}t.state_version{{end}} rows unbounded preceding)
-             {{- template "earliest" .}}
-           ) end as reached
-    from compared operations
-  ) operations
-  cross join lateral unnest(operations.ids, operations.turns, operations.stale {{- if .Abandoned}}, operations.marks{{end}})
-    with ordinality as row (id, turn, stale, {{- if .Abandoned}} marks,{{end}} place)
+    -- What was found out with the first row of an operation is told to all of them.
+    select seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
+      first_value(seen.whole) over operation as whole,
+      first_value(case when not seen.whole then array(
+        select p.id
+        {{- template "unexported" .}}
+        limit seen.due
+      ) end) over operation as earliest,
+      first_value(case when not seen.whole then array(
+        select max(p.next_attempt_at) over (order by {{if .Indexed}}p.id{{else}}t.state_version{{end}} rows unbounded preceding)
+        {{- template "unexported" .}}
+        limit seen.due
+      ) end) over operation as reached
+    from (
+      -- If so many unexported rows end with the same row, they are the same. Null: not ours.
+      select seen.*,
+        case when seen.place = 1 and (select op.application_namespace = $2 from {{.Schema}}.aksara_operations op where op.id = seen.operation_id)
+        then (
+          select p.id
+          {{- template "unexported" .}}
+          offset seen.due - 1 limit 1
+        ) is not distinct from seen.last end as whole
+      from (
+        -- A row's turn comes with that of the earlier ones: due times may contradict the
+        -- order of versions. It is stale if it or an earlier one was left behind.
+        {{- if .Abandoned}} Its marks are told if all earlier ones were, with as many.
+        {{- end}}
+        select due.id, due.operation_id, row_number() over earlier as place,
+               max(due.next_attempt_at) over earlier as turn, bool_or(due.abandoned) over earlier as stale,
+               {{- if .Abandoned}}
+               case when bool_and(due.abandoned) over earlier and min(due.marks) over earlier = max(due.marks) over earlier
+                    then due.marks end as marks,
+               {{- end}}
+               count(*) over operation as due, max(due.id) over operation as last
+        from due
+        window operation as (partition by due.operation_id order by due.id rows between unbounded preceding and unbounded following),
+               earlier as (partition by due.operation_id order by due.id rows unbounded preceding)
+      ) seen
+      offset 0 -- else the planner would look for whole as often as it is used
+    ) seen
+    window operation as (partition by seen.operation_id order by seen.id)
+  ) seen
+  where seen.whole is not null
 {{- if .Abandoned}}
 ), first as materialized (
   select ready.marks
@@ -115,37 +120,40 @@ with due as materialized (
   order by ready.turn, ready.id
   limit 1
 {{- end}}
-), locked as materialized (
-  -- Judged by its newest version. The guard is a case for the reason told in mark.sql.
-  select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
-  from ready
-  join {{.Schema}}.aksara_operation_outbox o on o.id = ready.id
-  where {{if .Abandoned}}ready.joined and ready.marks = (select first.marks from first){{else}}(ready.joined and not ready.stale or ready.reached is not null){{end}}
-    and case when o.exported_at is null
-      and o.next_attempt_at <= statement_timestamp()
-      and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
-      {{- if not .Abandoned}}
-      and (ready.joined and not ready.stale or ready.reached > o.next_attempt_at)
-      {{- end}}
-      then true end
-  order by ready.turn, o.id
-  limit {{if .Abandoned}}(select case first.marks when 0 then {{.Rows}} when 1 then least({{.Rows}}, 10) else 1 end from first){{else}}{{.Rows}}{{end}}
-  for update of o skip locked
-), sized as materialized (
-  -- Not before the limit: a payload may unfold to a thousand times what it takes in the table.
-  select locked.id, locked.operation_id, locked.next_attempt_at, locked.claimed_by, octet_length(locked.payload::text) as bytes,
-         locked.turn, locked.place, locked.joined, locked.reached
-  from locked
-), measured as (
-  select locked.*, sum(locked.bytes) over walked <= $8 or row_number() over walked = 1 as fits
-  from sized locked
-  window walked as (order by locked.turn, locked.id rows unbounded preceding)
 ), judged as materialized (
   -- An unbroken run from the operation's first row on is claimed. What stands behind a
   -- later due time is moved there, so that it is met only once.
-  select measured.id, measured.next_attempt_at, measured.claimed_by, measured.bytes, measured.fits, measured.reached,
+  select measured.id, measured.next_attempt_at, measured.claimed_by, measured.bytes, measured.payload, measured.fits, measured.reached,
          bool_and(measured.joined and measured.fits) over operation and row_number() over operation = measured.place as ok
-  from measured
+  from (
+    select sized.*, sum(sized.bytes) over walked <= $8 or row_number() over walked = 1 as fits
+    from (
+      -- Not before the limit: a payload may unfold to a thousand times what it takes in the table.
+      select locked.id, locked.operation_id, locked.next_attempt_at, locked.claimed_by, locked.turn, locked.place, locked.joined, locked.reached,
+             octet_length(unfolded.payload) as bytes,
+             -- the commit waits until all this is sent, so what may end us is read after it
+             {{if .Abandoned}}null{{else}}case when octet_length(unfolded.payload) <= {{.MostInline}} then unfolded.payload end{{end}} as payload
+      from (
+        -- Judged by its newest version. The guard is a case for the reason told in mark.sql.
+        select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
+        from ready
+        join {{.Schema}}.aksara_operation_outbox o on o.id = ready.id
+        where {{if .Abandoned}}ready.joined and ready.marks = (select first.marks from first){{else}}(ready.joined and not ready.stale or ready.reached is not null){{end}}
+          and case when o.exported_at is null
+            and o.next_attempt_at <= statement_timestamp()
+            and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
+            {{- if not .Abandoned}}
+            and (ready.joined and not ready.stale or ready.reached > o.next_attempt_at)
+            {{- end}}
+            then true end
+        order by ready.turn, o.id
+        limit {{if .Abandoned}}(select case first.marks when 0 then {{.Rows}} when 1 then least({{.Rows}}, 10) else 1 end from first){{else}}{{.Rows}}{{end}}
+        for update of o skip locked
+      ) locked
+      cross join lateral (select locked.payload::text as payload offset 0) unfolded -- once, though it is used several times
+    ) sized
+    window walked as (order by sized.turn, sized.id rows unbounded preceding)
+  ) measured
   window operation as (partition by measured.operation_id order by measured.id)
 ), pushed as (
   update {{.Schema}}.aksara_operation_outbox o
@@ -161,9 +169,7 @@ with due as materialized (
   from judged
   where o.id = judged.id and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
-            o.claimed_by as token, judged.claimed_by as expired, judged.bytes,
-            -- the commit waits until all this is sent, so what may end us is read after it
-            {{if .Abandoned}}null{{else}}case when judged.bytes <= {{.MostInline}} then o.payload::text end{{end}} as payload
+            o.claimed_by as token, judged.claimed_by as expired, judged.bytes, judged.payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
@@ -173,7 +179,7 @@ with due as materialized (
     select count(*) = {{.Rows}} and count(*) < (select count(*) from ready where ready.joined and not ready.stale or ready.reached is not null)
              or not coalesce(bool_and(judged.fits), true) as cut,
            (select count(*) from due) as seen,
-           (select coalesce(sum(cardinality(operations.ids)), 0) from operations) as ours,
+           (select count(*) from ready) as ours,
            (select count(*) from pushed) as moved
     from judged
   ) ended
@@ -204,4 +210,3 @@ select walked.cut, walked.seen, walked.ours, walked.moved, walked.next_attempt_a
        claimed.token, claimed.expired, claimed.bytes, claimed.payload
 from walked
 left join claimed on true
-order by claimed.id
