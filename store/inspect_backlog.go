@@ -128,7 +128,12 @@ func (b backlog) tell(f *findings, namespace string) {
 		return
 	}
 	if b.waiting() == 0 {
-		f.ok(backlogCheck, fmt.Sprintf("%s: nothing waits in namespace %q", b.scope, namespace))
+		seen := fmt.Sprintf("%s: nothing waits in namespace %q", b.scope, namespace)
+		if _, named := b.scope.Tenant(); named {
+			// Nothing tells a tenant without events from one that is not there.
+			seen += "; if something should, is the tenant's name right? It is exact and case-sensitive"
+		}
+		f.ok(backlogCheck, seen)
 		return
 	}
 	s := b.status

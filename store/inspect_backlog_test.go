@@ -24,7 +24,7 @@ func TestBacklogCountsAndDoubtsTheNamespace(t *testing.T) {
 	want := []finding{
 		{relay.OK, "waiting events", `tenant "acme": 6 due, 0 in flight, 0 delayed, 0 parked`, ""},
 		warning("waiting events", `tenant "bolt": nothing waits in namespace "orders", but events wait in "Orders", "billing"`, "RELAY_NAMESPACE"),
-		{relay.OK, "waiting events", `tenant "idle": nothing waits in namespace "orders"`, ""},
+		{relay.OK, "waiting events", `tenant "idle": nothing waits in namespace "orders"; if something should, is the tenant's name right?`, ""},
 		{relay.OK, "waiting events", `non-tenant scope: nothing waits in namespace "orders"`, ""},
 	}
 	wantFindings(t, got, want...)

@@ -1,6 +1,8 @@
 -- Begins the work of a transaction: its scope for row security, its time limit, and
--- guards against plans that read a whole scope. All settings end with the transaction,
--- so nothing leaks through a connection pool.
+-- guards against plans that read a whole scope. Statements are planned once for a
+-- connection: the plan does not depend on the values, and for a few rows making one takes
+-- as long as the rest. All settings end with the transaction, so nothing leaks through a
+-- connection pool.
 --
 -- $1 scope  $2 statement time-out in milliseconds  $3 that for each lock
 select set_config('aksara.current_tenant_id', $1, true),
@@ -10,6 +12,7 @@ select set_config('aksara.current_tenant_id', $1, true),
        set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local') then 'on'
                                              else current_setting('synchronous_commit') end, true),
        {{- end}}
+       set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('jit', 'off', true),
        set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true),
