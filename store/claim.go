@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -209,52 +208,43 @@ func (s *Store) readPayloads(ctx context.Context, claim *relay.Claim) {
 // looks is how many due rows a claim of so many rows looks at.
 func looks(rows int) int { return max(rows, fewestLooks) }
 
-// scanClaim reads the answer of the claim statement.
+// scanClaim reads the answer of the claim statement: a row that tells how far the walk came, and one for each row claimed.
 func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
+	var (
+		ours                   int
+		end, abandoned, passed pgtype.Int8
+		token, expired         pgtype.Text
+		created                pgtype.Timestamptz
+		row                    relay.Row
+	)
+	ofWalk := []any{
+		&look.more, &claim.Seen, &ours, &claim.Pushed, &look.end.due, &end, &look.abandoned.due, &abandoned,
+		&look.passed.due, &passed, &look.clock, &token, nil, nil, nil, nil, nil, nil, nil, nil,
+	}
+	ofRow := []any{
+		nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+		&row.ID, &row.OperationID, &row.Type, &created, &row.Attempts, &expired, &row.Bytes, &row.Payload,
+	}
 	for rows.Next() {
-		var (
-			endID    *int64
-			ours     int
-			left     *int64
-			passed   *int64
-			token    *string
-			id       *int64
-			op       *uuid.UUID
-			topic    *string
-			created  pgtype.Timestamptz
-			attempts *int
-			expired  *string
-			bytes    *int64
-			payload  []byte
-		)
-		if err := rows.Scan(&look.more, &claim.Seen, &ours, &claim.Pushed, &look.end.due, &endID, &look.abandoned.due, &left,
-			&look.passed.due, &passed, &look.clock, &id, &op, &topic, &created, &attempts, &token, &expired, &bytes, &payload); err != nil {
+		into := ofRow
+		if rows.RawValues()[0] != nil {
+			into = ofWalk
+		}
+		if err := rows.Scan(into...); err != nil {
 			return fmt.Errorf("read claimed rows: %w", err)
 		}
-		if endID != nil {
-			look.end.id = *endID
+		if rows.RawValues()[0] == nil {
+			row.CreatedAt, row.Expired = instant(created), expired.String
+			claim.Rows = append(claim.Rows, row)
 		}
-		if claim.Seen > 0 {
-			look.foreign = float64(claim.Seen-ours) / float64(claim.Seen)
-		}
-		if passed != nil {
-			look.passed.id = *passed - 1
-		}
-		if left != nil {
-			look.abandoned.id = *left - 1 // the walk begins behind it
-		}
-		if id == nil {
-			continue
-		}
-		row := relay.Row{
-			ID: *id, OperationID: *op, CreatedAt: instant(created), Type: *topic,
-			Payload: payload, Bytes: *bytes, Attempts: *attempts,
-		}
-		if expired != nil {
-			row.Expired = *expired
-		}
-		claim.Token = *token
-		claim.Rows = append(claim.Rows, row)
+	}
+	// A walk begins behind its position, so those of rows that it is to meet are one before.
+	look.end.id, look.abandoned.id, look.passed.id = end.Int64, abandoned.Int64-1, passed.Int64-1
+	if claim.Seen > 0 {
+		look.foreign = float64(claim.Seen-ours) / float64(claim.Seen)
+	}
+	if token.Valid {
+		claim.Token = token.String
 	}
 	return rows.Err()
 }

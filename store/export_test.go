@@ -22,6 +22,11 @@ func (s *Store) Frame() string { return s.sql.frame }
 // ClaimText is the claim statement.
 func (s *Store) ClaimText(req relay.Request, indexed bool) string { return s.claimText(req, indexed) }
 
+// SettleTexts are the statements that settle claims.
+func (s *Store) SettleTexts() (mark, late, release string) {
+	return s.sql.mark, s.sql.markLate, s.sql.release
+}
+
 // DueText is the look at several scopes.
 func (s *Store) DueText() string { return s.sql.due }
 

@@ -1,6 +1,7 @@
 package monitor_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/internal/monitor"
+	"outboxrelay/internal/waittest"
 )
 
 // Two clients at once, as while a relay replaces one, are counted together; what they opened and held is let go with them.
@@ -30,7 +32,14 @@ func TestClientsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, line := range []string{"relay_kafka_produced_records_total 4", "relay_kafka_buffered_records 0",
+	// The client counts a batch after it has told of its records.
+	waittest.Until(t, 10*time.Second, "both clients to count their records", func() error {
+		if body := scrape(t, m); !strings.Contains(body, "relay_kafka_produced_records_total 4\n") {
+			return errors.New(body)
+		}
+		return nil
+	})
+	for _, line := range []string{"relay_kafka_buffered_records 0",
 		"relay_kafka_connect_errors_total 0", "relay_kafka_request_errors_total 0", "relay_kafka_throttled_seconds_total 0"} {
 		if body := scrape(t, m); !strings.Contains(body, line+"\n") {
 			t.Errorf("no line %q in\n%s", line, body)

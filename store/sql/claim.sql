@@ -20,7 +20,8 @@
 -- planner could not rely on them.
 -- Locks: outbox rows only, and of these only what it means to write. Rows that another
 -- transaction has locked are passed over.
--- Order: none. Always at least one row; its id is null if nothing was claimed.
+-- Order: none. One row tells how far the walk came, and has a null for the id of a row
+-- claimed; each other one is a row claimed, and has nulls for the rest.
 --
 -- "Not exported" is spelled in three ways on purpose. Statistics taken while everything
 -- is exported make an index over unexported rows look empty, and a probe that could use
@@ -49,7 +50,7 @@
 {{- end}}
 with due as materialized (
   -- index: idx_aksara_operation_outbox_pending, in its order
-  select o.id, o.operation_id, o.next_attempt_at, o.claim_expires_at is not null as abandoned
+  select o.ctid, o.id, o.operation_id, o.next_attempt_at, o.claim_expires_at is not null as abandoned
          {{- if .Abandoned}},
          coalesce(length(substring(o.claimed_by from '/[0-9a-f]{16}(!*)$')), 0) as marks
          {{- end}}
@@ -65,12 +66,12 @@ with due as materialized (
   -- at the same place among its operation's unexported rows, whoever holds those, is joined:
   -- no earlier one isn't due. Of the others some stand behind one that is due later, at
   -- reached.
-  select seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
+  select seen.ctid, seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
          seen.whole or seen.earliest[seen.place] is not distinct from seen.id as joined,
          seen.reached[width_bucket(seen.id, seen.earliest)] as reached
   from (
     -- What was found out with the first row of an operation is told to all of them.
-    select seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
+    select seen.ctid, seen.id, seen.turn, seen.stale, seen.place, {{- if .Abandoned}} seen.marks,{{end}}
       first_value(seen.whole) over operation as whole,
       first_value(case when not seen.whole then array(
         select p.id
@@ -96,7 +97,7 @@ with due as materialized (
         -- order of versions. It is stale if it or an earlier one was left behind.
         {{- if .Abandoned}} Its marks are told if all earlier ones were, with as many.
         {{- end}}
-        select due.id, due.operation_id, row_number() over earlier as place,
+        select due.ctid, due.id, due.operation_id, row_number() over earlier as place,
                max(due.next_attempt_at) over earlier as turn, bool_or(due.abandoned) over earlier as stale,
                {{- if .Abandoned}}
                case when bool_and(due.abandoned) over earlier and min(due.marks) over earlier = max(due.marks) over earlier
@@ -123,23 +124,25 @@ with due as materialized (
 ), judged as materialized (
   -- An unbroken run from the operation's first row on is claimed. What stands behind a
   -- later due time is moved there, so that it is met only once.
-  select measured.id, measured.next_attempt_at, measured.claimed_by, measured.bytes, measured.payload, measured.fits, measured.reached,
+  select measured.ctid, measured.id, measured.next_attempt_at, measured.claimed_by, measured.bytes, measured.payload, measured.fits, measured.reached,
          bool_and(measured.joined and measured.fits) over operation and row_number() over operation = measured.place as ok
   from (
     select sized.*, sum(sized.bytes) over walked <= $8 or row_number() over walked = 1 as fits
     from (
       -- Not before the limit: a payload may unfold to a thousand times what it takes in the table.
-      select locked.id, locked.operation_id, locked.next_attempt_at, locked.claimed_by, locked.turn, locked.place, locked.joined, locked.reached,
+      select locked.ctid, locked.id, locked.operation_id, locked.next_attempt_at, locked.claimed_by, locked.turn, locked.place, locked.joined, locked.reached,
              octet_length(unfolded.payload) as bytes,
              -- the commit waits until all this is sent, so what may end us is read after it
              {{if .Abandoned}}null{{else}}case when octet_length(unfolded.payload) <= {{.MostInline}} then unfolded.payload end{{end}} as payload
       from (
-        -- Judged by its newest version. The guard is a case for the reason told in mark.sql.
-        select o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
+        -- Found by its place in the table, which is no index's: a plan that reads the table to join
+        -- it isn't thought of. Whoever changed the row since has moved it, and then it isn't taken:
+        -- the update looks for it where it was. The guard is a case for the reason told in mark.sql.
+        select o.ctid, o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
         from ready
-        join {{.Schema}}.aksara_operation_outbox o on o.id = ready.id
+        join {{.Schema}}.aksara_operation_outbox o on o.ctid = ready.ctid
         where {{if .Abandoned}}ready.joined and ready.marks = (select first.marks from first){{else}}(ready.joined and not ready.stale or ready.reached is not null){{end}}
-          and case when o.exported_at is null
+          and case when o.ctid = ready.ctid and o.exported_at is null
             and o.next_attempt_at <= statement_timestamp()
             and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
             {{- if not .Abandoned}}
@@ -159,7 +162,7 @@ with due as materialized (
   update {{.Schema}}.aksara_operation_outbox o
   set next_attempt_at = least(judged.reached, statement_timestamp() + $5 * interval '1 second')
   from judged
-  where o.id = judged.id and judged.reached > judged.next_attempt_at and not judged.ok
+  where o.ctid = judged.ctid and judged.reached > judged.next_attempt_at and not judged.ok
   returning o.id
 ), claimed as (
   update {{.Schema}}.aksara_operation_outbox o
@@ -167,9 +170,9 @@ with due as materialized (
       claim_expires_at = clock_timestamp() + $4 * interval '1 second',
       export_attempts = least(o.export_attempts, 2147483646) + 1 -- an overflow would stop the scope
   from judged
-  where o.id = judged.id and judged.ok
+  where o.ctid = judged.ctid and judged.ok
   returning o.id, o.operation_id, o.topic, o.created_at, o.export_attempts,
-            o.claimed_by as token, judged.claimed_by as expired, judged.bytes, judged.payload
+            {{if .Abandoned}}o.claimed_by as token, {{end}}judged.claimed_by as expired, judged.bytes, judged.payload
 ), walked as (
   -- how far: to the last row that was looked at, or that was taken when there was no
   -- room for more
@@ -204,9 +207,11 @@ with due as materialized (
   ) passed on true
 )
 select walked.cut, walked.seen, walked.ours, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
-       walked.passed_turn, walked.passed_id,
-       statement_timestamp() as began,
-       claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
-       claimed.token, claimed.expired, claimed.bytes, claimed.payload
+       walked.passed_turn, walked.passed_id, statement_timestamp() as began, {{if .Abandoned}}(select min(claimed.token) from claimed){{else}}null::text{{end}} as token,
+       null::bigint, null::uuid, null::varchar, null::timestamptz, null::integer, null::varchar, null::integer, null::text
 from walked
-left join claimed on true
+union all
+select null, null, null, null, null, null, null, null, null, null, null, null,
+       claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
+       claimed.expired, claimed.bytes, claimed.payload
+from claimed

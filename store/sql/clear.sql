@@ -6,5 +6,4 @@
 -- Locks: the rows. Index: primary key. Order: none.
 update {{.Schema}}.aksara_operation_outbox o
 set claimed_by = null, claim_expires_at = null, last_error = null
-from unnest($1::bigint[]) row(id)
-where o.id = row.id and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is not null then true end
+where o.id = any($1::bigint[]) and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is not null then true end

@@ -1,8 +1,7 @@
 -- Begins the work of a transaction: its scope for row security, its time limit, and
--- guards against plans that read a whole scope. Statements are planned once for a
--- connection: the plan does not depend on the values, and for a few rows making one takes
--- as long as the rest. All settings end with the transaction, so nothing leaks through a
--- connection pool.
+-- guards against plans that read a whole scope. A plan serves for a while, whatever the
+-- values: for a few rows making one takes as long as the rest. All settings end with the
+-- transaction, so nothing leaks through a connection pool.
 --
 -- $1 scope  $2 statement time-out in milliseconds  $3 that for each lock
 select set_config('aksara.current_tenant_id', $1, true),
@@ -17,4 +16,5 @@ select set_config('aksara.current_tenant_id', $1, true),
        set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true),
        set_config('enable_hashjoin', 'off', true),
-       set_config('enable_mergejoin', 'off', true)
+       set_config('enable_mergejoin', 'off', true),
+       set_config('enable_tidscan', 'on', true)

@@ -38,7 +38,8 @@ with head as materialized (
   select o.id, o.operation_id, letter.text
   from unnest($2::bigint[], $4::text[]) letter(id, text)
   join {{.Schema}}.aksara_operation_outbox o on o.id = letter.id
-  where o.tenant_scope = $1 and case when rtrim(o.claimed_by, '!') = $3 and o.exported_at is null then true end
+  where o.id = any($2) -- as in release.sql
+    and o.tenant_scope = $1 and case when rtrim(o.claimed_by, '!') = $3 and o.exported_at is null then true end
   order by o.id
   for update of o
   {{- else}}

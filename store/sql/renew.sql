@@ -5,6 +5,5 @@
 -- Locks: the rows. Index: primary key, as in mark.sql. Order: none.
 update {{.Schema}}.aksara_operation_outbox o
 set claimed_by = $2, claim_expires_at = clock_timestamp() + $3 * interval '1 second'
-from unnest($1::bigint[]) row(id)
-where o.id = row.id and case when rtrim(o.claimed_by, '!') = rtrim($2, '!') and o.exported_at is null then true end
+where o.id = any($1::bigint[]) and case when rtrim(o.claimed_by, '!') = rtrim($2, '!') and o.exported_at is null then true end
 returning o.id

@@ -4,6 +4,5 @@
 --
 -- Locks: none. Index: primary key. The guard is a case for the reason told in mark.sql.
 select count(*)
-from unnest($1::bigint[]) row(id)
-join {{.Schema}}.aksara_operation_outbox o on o.id = row.id
-where case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is null then true end
+from {{.Schema}}.aksara_operation_outbox o
+where o.id = any($1::bigint[]) and case when rtrim(o.claimed_by, '!') = $2 and o.exported_at is null then true end
