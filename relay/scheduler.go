@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// After a claim that took nothing: the first wait, what it is longer for each due row
+	// After a claim of all there was: the first wait, what it is longer for each due row
 	// that was looked at, and how long it is at most.
 	firstIdleWait    = 10 * time.Millisecond
 	waitPerBlocked   = 100 * time.Microsecond
@@ -51,7 +51,7 @@ const (
 // they come due, so one with much work goes behind all others that are due after
 // each of its claims, and whatever capacity those leave is its own.
 //
-// Scopes whose last claim took nothing are idle. They wait apart, and are looked at
+// Scopes whose last claim left nothing are idle. They wait apart, and are looked at
 // together before anything is claimed of them, so that ten thousand of them cost little.
 //
 // A scope is out of its queue from next until one of the put calls: a relay makes
@@ -83,7 +83,7 @@ type scheduler struct {
 type turn struct {
 	scope envelope.Scope
 	wait  time.Duration // the last idle wait; whoever took the turn out has it alone
-	idle  bool          // likewise: its last claim took nothing
+	idle  bool          // likewise: its last claim left nothing
 
 	// Guarded by scheduler.mu.
 	due     time.Time
@@ -355,8 +355,10 @@ func (s *scheduler) wake(t *turn, due time.Time) {
 }
 
 // claimed gives a turn back after a claim, and decides when the scope is looked at
-// again: at once if rows were found or there are more to look at, else after growing
-// waits up to the poll interval, which begin longer the more was looked at in vain.
+// again: at once if there are more rows to look at, else after waits that grow up to the
+// poll interval while nothing is found, and begin longer the more was looked at in vain.
+// Also a claim that found rows is followed by a wait, if it was all of them: under a steady
+// load that makes for few claims, of some rows each.
 func (s *scheduler) claimed(t *turn, c Claim) {
 	s.mu.Lock()
 	if t.most *= 2; t.most > mostProbed {
@@ -367,13 +369,14 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		s.probed(t)
 	}
 	s.mu.Unlock()
-	t.idle = len(c.Rows) == 0 && !c.More
-	if !t.idle {
+	if len(c.Rows) > 0 || c.More {
 		t.wait = 0
+	}
+	if t.idle = !c.More; !t.idle {
 		s.put(t, 0)
 		return
 	}
-	first := min(firstIdleWait+time.Duration(c.Seen)*waitPerBlocked, longestFirstWait)
+	first := min(firstIdleWait+time.Duration(c.Seen-len(c.Rows))*waitPerBlocked, longestFirstWait)
 	t.wait = min(max(t.wait*3/2, first), s.poll)
 	s.put(t, t.wait)
 }

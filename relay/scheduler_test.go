@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	foundRows  = Claim{Rows: make([]Row, 1), Seen: 1}
+	foundRows  = Claim{Rows: make([]Row, 1), Seen: 1, More: true}
+	foundAll   = Claim{Rows: make([]Row, 3), Seen: 3}
 	foundNone  = Claim{}
 	onlyPushed = Claim{Seen: 1, Pushed: 1, More: true}
 	blocked    = Claim{Seen: 1000}
@@ -148,6 +149,8 @@ func TestSchedulerWaits(t *testing.T) {
 		{"a few blocked", 250 * ms, []Claim{{Seen: 1}, {Seen: 100}, {Seen: 3}}, []time.Duration{10100 * us, 20 * ms, 30 * ms}},
 		{"work begins again", 250 * ms, []Claim{foundNone, foundNone, foundRows, foundNone, onlyPushed, foundNone},
 			[]time.Duration{10 * ms, 15 * ms, 0, 10 * ms, 0, 10 * ms}},
+		{"a few rows each time", 250 * ms, []Claim{foundNone, foundNone, foundAll, foundAll, foundNone, foundAll},
+			[]time.Duration{10 * ms, 15 * ms, 10 * ms, 10 * ms, 15 * ms, 10 * ms}},
 		{"short poll interval", 5 * ms, []Claim{foundNone, blocked, foundNone}, []time.Duration{5 * ms, 5 * ms, 5 * ms}},
 		{"long poll interval", time.Hour, []Claim{{}, {}, {}, {}},
 			[]time.Duration{10 * ms, 15 * ms, 22500 * us, 33750 * us}},
