@@ -38,13 +38,20 @@ type way struct {
 // speed is the median, in rows a second.
 func (w *way) speed() float64 { return median(each(w.went, drained.speed)) }
 
-// ways are the relay, what it is to be much faster than, what it can't be faster than, and what others have made.
-type ways struct {
-	indexed, plain, loop, producer *way
-	peers                          []*way
+// each is the median of what a row has cost.
+func (w *way) each(cost func(usage) float64) float64 {
+	return median(each(w.went, func(d drained) float64 { return cost(d.usage) / float64(d.rows) }))
 }
 
-func (w ways) all() []*way { return append([]*way{w.indexed, w.plain, w.loop, w.producer}, w.peers...) }
+// ways are the relay, what it is to be much faster than, what it can't be faster than, and what others have made.
+type ways struct {
+	indexed, control, plain, loop, producer *way // control is indexed once more: what differs between the two is noise
+	peers                                   []*way
+}
+
+func (w ways) all() []*way {
+	return append([]*way{w.indexed, w.control, w.plain, w.loop, w.producer}, w.peers...)
+}
 
 // drain measures the relay on a backlog beside a loop that takes one row at a time and beside a producer that has the
 // records in memory. The ways take turns, so that a change of the machine's mood hits all of them.
@@ -91,6 +98,7 @@ func (s *stage) prepareDrain(ctx context.Context) (w ways, err error) {
 	}
 	w = ways{
 		indexed: &way{name: "relay, " + variants[0].name, run: on(filled[0], s.runRelay)},
+		control: &way{name: "the same once more", run: on(filled[0], s.runRelay)},
 		plain:   &way{name: "relay, " + variants[1].name, run: on(filled[1], s.runRelay)},
 		loop:    &way{name: "one row at a time", run: on(filled[0], s.runOneByOne)},
 		producer: &way{name: "producer alone, no database", run: func(ctx context.Context) (drained, error) {
@@ -159,10 +167,26 @@ func (w ways) print(s *stage) {
 
 func (w ways) targets() []target {
 	slower := min(w.indexed.speed(), w.plain.speed())
-	memory := slices.Max(each(slices.Concat(w.indexed.went, w.plain.went), func(d drained) float64 { return d.memory }))
-	return []target{
-		atLeast("drain, the slower schema, rows/s", slower, 15_000, whole),
+	memory := slices.Max(each(slices.Concat(w.indexed.went, w.control.went, w.plain.went), func(d drained) float64 { return d.memory }))
+	postgres := func(u usage) float64 { return microseconds(u.postgres) }
+	wal := func(u usage) float64 { return u.wal }
+	targets := []target{
+		atLeast("drain, rows/s", w.indexed.speed(), 40_000, whole),
 		atLeast("drain, times a loop that takes one row at a time", slower/w.loop.speed(), 10, tenths),
-		atMost("drain, the relay's memory at its highest, MiB", memory, 64, tenths),
+		atMost("drain, the relay's CPU, µs/row", w.indexed.each(func(u usage) float64 { return microseconds(u.client) }), 5, tenths),
+		atMost("drain, PostgreSQL's CPU, µs/row", w.indexed.each(postgres), 18, tenths),
+		atMost("drain, PostgreSQL's CPU on Aksara's schema alone, µs/row", w.plain.each(postgres), 32, tenths),
+		atMost("drain, WAL, bytes/row", w.indexed.each(wal), 900, whole),
+		atMost("drain, WAL on Aksara's schema alone, bytes/row", w.plain.each(wal), 2000, whole),
+		atMost("drain, the relay's memory at its highest, MiB", memory, 48, tenths),
 	}
+	for _, peer := range w.peers {
+		switch peer.name {
+		case debeziumFromLog:
+			targets = append(targets, atLeast("drain, times Debezium", w.indexed.speed()/peer.speed(), 3, tenths))
+		case watermillForwarder:
+			targets = append(targets, atLeast("drain, times Watermill's forwarder", w.indexed.speed()/peer.speed(), 6, tenths))
+		}
+	}
+	return targets
 }

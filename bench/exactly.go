@@ -23,7 +23,7 @@ func exactlyOnce(ctx context.Context, s *stage) ([]target, error) {
 			if err != nil {
 				return nil, fmt.Errorf("drain %s: %w", m.name, err)
 			}
-			l, err := s.live(ctx, m.newTopic, tenancy{s.tenants, s.tenants})
+			l, err := s.live(ctx, m.newTopic, tenancy{s.tenants, s.tenants, s.rate})
 			if err != nil {
 				return nil, fmt.Errorf("latency %s: %w", m.name, err)
 			}

@@ -1,6 +1,6 @@
 // Command bench measures the relay on a PostgreSQL and a Kafka of its own, and prints the figures as Markdown: how fast
 // it drains a backlog, beside simpler ways of doing so and, with -peers, beside what others have made; what a claim costs
-// when little and when much is pending; how long an event takes from its commit to a consumer; and what it takes to verify
+// when little and when much is pending; how several relays share a database; how long an event takes from its commit to a consumer; and what it takes to verify
 // what was exported.
 //
 // The relay is run as a program, with its default settings. Variables that begin with RELAY_ are handed on to it, so that
@@ -43,6 +43,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"drain", drain},
 	{"claim", claimCost},
+	{"relays", severalRelays},
 	{"latency", latency},
 	{"exactly-once", exactlyOnce},
 	{"verify", verifyExport},

@@ -55,7 +55,7 @@ func TestBadUsageNamesTheFault(t *testing.T) {
 		says string
 	}{
 		{[]string{"-runs", "-1"}, "-runs must be 1 or more"},
-		{[]string{"-only", "speed"}, "drain, claim, latency"},
+		{[]string{"-only", "speed"}, "drain, claim, relays, latency"},
 		{[]string{"-peers", "-only", "claim"}, "-peers is about drain"},
 		{[]string{"fast"}, `unexpected argument "fast"`},
 		{[]string{"-slow"}, "-slow"},

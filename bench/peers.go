@@ -29,6 +29,12 @@ type beginning struct {
 	records int64
 }
 
+// The peers that targets are about.
+const (
+	debeziumFromLog    = "Debezium, from the log"
+	watermillForwarder = "Watermill's forwarder"
+)
+
 // preparePeers fetches and builds what others have made.
 func (s *stage) preparePeers(ctx context.Context) error {
 	s.note("fetching Debezium, building Watermill's forwarder")
@@ -56,10 +62,10 @@ func (s *stage) peerWays(plain database) []*way {
 		}
 	}
 	return []*way{
-		{name: "Debezium, from the log", run: onLog(s.runStream)},
+		{name: debeziumFromLog, run: onLog(s.runStream)},
 		{name: "Debezium, from the log, warmed up", run: onLog(s.runWarmStream)},
 		{name: "Debezium, initial snapshot", run: onPlain(s.runSnapshot)},
-		{name: "Watermill's forwarder", run: onPlain(s.runWatermill)},
+		{name: watermillForwarder, run: onPlain(s.runWatermill)},
 	}
 }
 

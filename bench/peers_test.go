@@ -29,7 +29,7 @@ func TestLapsAreOfWaysThatHaveOne(t *testing.T) {
 		return &way{name: "way", went: []drained{{going: of}}}
 	}
 	var out bytes.Buffer
-	ways{went(0), went(0), went(0), went(0), []*way{went(10_000)}}.printLaps(&stage{out: &out})
+	ways{went(0), went(0), went(0), went(0), went(0), []*way{went(10_000)}}.printLaps(&stage{out: &out})
 	const want = "\n### Drain: from the first record at the broker on\n\n" +
 		"|  | rows/s | client CPU, µs/row | PostgreSQL CPU, µs/row | Kafka CPU, µs/row |\n| --- | --- | --- | --- | --- |\n" +
 		"| way | 5,000 | 100.0 | 200.0 | 300.0 |\n"

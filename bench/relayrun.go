@@ -6,25 +6,28 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"outboxrelay/envelope"
 )
 
-// runRelay has the relay empty the outbox. The broker's count must be the table's, to the row.
-func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained, err error) {
+// runRelay has a relay empty the outbox.
+func (s *stage) runRelay(ctx context.Context, d database, t topic) (drained, error) {
+	return s.runRelays(ctx, d, t, 1, scopes(s.tenants))
+}
+
+// runRelays has relays, all alike, empty the outbox of some tenants together. The broker's count must be the table's, to the row.
+func (s *stage) runRelays(ctx context.Context, d database, t topic, count int, tenants []envelope.Scope) (went drained, err error) {
 	before, err := s.look(ctx, 0)
 	if err != nil {
 		return went, err
 	}
-	before.client = 0 // the relay has not begun
-	r, err := s.startRelay(d, t, scopes(s.tenants))
-	if err != nil {
-		return went, err
-	}
-	defer r.process.Kill()
+	before.client = 0 // no relay has begun
 	went.rows = s.backlog()
 	var began beginning
-	err = r.watched(ctx, func(ctx context.Context) error {
+	relays := make([]*relayProcess, count)
+	work := func(ctx context.Context) error {
 		if s.peers {
-			if began, err = t.begin(ctx, r.process.PID()); err != nil {
+			if began, err = t.begin(ctx, relays[0].process.PID()); err != nil {
 				return err
 			}
 		}
@@ -32,26 +35,47 @@ func (s *stage) runRelay(ctx context.Context, d database, t topic) (went drained
 			return err
 		}
 		return poll(ctx, time.Minute, d.empty)
-	})
+	}
+	for i := range relays {
+		if relays[i], err = s.startRelay(d, t, tenants); err != nil {
+			return went, err
+		}
+		defer relays[i].process.Kill()
+		watching := work
+		work = func(ctx context.Context) error { return relays[i].watched(ctx, watching) }
+	}
+	if err := work(ctx); err != nil {
+		return went, err
+	}
+	after, err := s.look(ctx, relays[0].process.PID())
 	if err != nil {
 		return went, err
 	}
-	after, err := s.look(ctx, r.process.PID())
-	if err != nil {
-		return went, err
+	for i, r := range relays {
+		memory, err := peakMemory(r.process.PID())
+		if err != nil {
+			return went, err
+		}
+		went.memory = max(went.memory, memory)
+		if i > 0 {
+			own, err := cpuTime(r.process.PID())
+			if err != nil {
+				return went, err
+			}
+			after.client += own
+		}
 	}
 	went.usage = after.since(before)
-	if went.memory, err = peakMemory(r.process.PID()); err != nil {
-		return went, err
+	for _, r := range relays {
+		if err := r.stop(); err != nil {
+			return went, err
+		}
 	}
-	if err := r.stop(); err != nil {
-		return went, err
-	}
-	if went.first, went.elapsed, err = d.span(ctx, r.started); err != nil {
+	if went.first, went.elapsed, err = d.span(ctx, relays[0].started); err != nil {
 		return went, err
 	}
 	if s.peers {
-		went.going = began.until(after, went, r.started)
+		went.going = began.until(after, went, relays[0].started)
 	}
 	return went, t.expect(ctx, went.rows)
 }

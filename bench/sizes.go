@@ -22,7 +22,7 @@ type sizes struct {
 	verified int // operations of each tenant, exported, where it is verified
 
 	crowd        int // tenants where there are very many
-	rate         int // rows a second that are written
+	rate, fast   int // rows a second that are written
 	warmUp, span time.Duration
 }
 
@@ -30,14 +30,14 @@ var full = sizes{
 	runs:    3,
 	tenants: 10, operations: 6667, oneByOne: 3000,
 	few: 3334, many: 333_334, batches: 5, warmUps: 10, verified: 166_667,
-	crowd: 10_000, rate: 500, warmUp: 3 * time.Second, span: 20 * time.Second,
+	crowd: 10_000, rate: 500, fast: 2000, warmUp: 3 * time.Second, span: 20 * time.Second,
 }
 
 var small = sizes{
 	quick: true, runs: 1,
 	tenants: 10, operations: 400, oneByOne: 200,
 	few: 1000, many: 5000, batches: 2, warmUps: 1, verified: 1000,
-	crowd: 500, rate: 200, warmUp: 500 * time.Millisecond, span: 2 * time.Second,
+	crowd: 500, rate: 200, fast: 400, warmUp: 500 * time.Millisecond, span: 2 * time.Second,
 }
 
 // backlog is how many rows are drained.
