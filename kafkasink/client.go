@@ -17,6 +17,7 @@ type client struct {
 	*kgo.Client
 	handing
 	current func(topic string) terms
+	made    time.Time
 
 	mu      sync.Mutex
 	used    map[string]terms
@@ -44,7 +45,7 @@ func newClient(cfg Config, current func(topic string) terms, more ...kgo.Opt) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &client{current: current, used: map[string]terms{}, handing: handing{severed: make(chan struct{})}}
+	c := &client{current: current, made: time.Now(), used: map[string]terms{}, handing: handing{severed: make(chan struct{})}}
 	opts = append(opts,
 		kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
 			conn, err := cfg.dial(ctx, network, host)

@@ -9,12 +9,13 @@ type pace struct {
 	ask           time.Duration // for the answers of one look
 	stuck         time.Duration // when a client that has not answered is thrown away
 	stuckLook     time.Duration // between two looks for one
+	life          time.Duration // of a client
 }
 
 // usual is the pace of New. Tests have a quicker one.
 func usual() pace {
 	return pace{
 		settings: 10 * time.Second, settingsAgain: time.Second, ask: 5 * time.Second,
-		stuck: 60 * time.Second, stuckLook: time.Second,
+		stuck: 60 * time.Second, stuckLook: time.Second, life: 6 * time.Hour,
 	}
 }

@@ -2,15 +2,19 @@ package kafkasink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"outboxrelay/envelope"
+	"outboxrelay/internal/kafkaserver"
 	"outboxrelay/internal/kafkatest"
 	"outboxrelay/relay"
 )
@@ -135,4 +139,41 @@ func TestAddedPartitionsAreUsed(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// TestForgottenProducersKeepOrder: a broker that has forgotten an idle producer takes whatever it sends first. The limit was
+// lowered since the sink has looked, so the first of two events is refused, and the second, already under way, must not be taken.
+func TestForgottenProducersKeepOrder(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Server(t, kafkaserver.Options{Settings: []string{
+		"producer.id.expiration.ms=1000", "producer.id.expiration.check.interval.ms=200",
+	}})
+	topic := broker.Topic(t, 1, map[string]string{"max.message.bytes": "1000000"})
+	pace := quick()
+	pace.settings, pace.life = time.Hour, 500*time.Millisecond // shorter than the broker remembers, as the usual ones are
+	sink := openReady(t, config(broker.Broker, topic), pace)
+	first := event(t, uuid.New(), 1, 10)
+	publish(t, sink, first).wantAll(relay.Delivered)
+	admin, partition := broker.Admin(t), kadm.TopicsSet{}
+	partition.Add(topic, 0)
+	waitFor(t, "the broker to forget the producer", func() error {
+		known, err := admin.DescribeProducers(t.Context(), partition)
+		if n := len(known.SortedProducers()); err == nil && n > 0 {
+			err = fmt.Errorf("it knows %d", n)
+		}
+		return err
+	})
+	set(t, broker.Broker, topic, "max.message.bytes", "500000")
+	waitFor(t, "the lower limit", func() error {
+		read, err := readTopics(t.Context(), sink.current().Client, []string{topic})
+		if err == nil && read[topic].maxMessage != 500_000 {
+			err = errors.New("it is as before")
+		}
+		return err
+	})
+	operation := uuid.New()
+	publish(t, sink, event(t, operation, 1, 900_000), event(t, operation, 2, 200_000)).wait()
+	if got := ids(t, broker.Broker, topic); !slices.Equal(got, []string{first.ID()}) {
+		t.Errorf("the topic holds %q, want %s alone", got, first.ID())
+	}
 }

@@ -15,17 +15,25 @@ func (s *Sink) replaceOutdated(ctx context.Context) {
 
 // replaceBroken makes a new client whenever the present one is severed, or has not answered for
 // long: it no longer recovers by itself. What it has sent by then has an unknown outcome.
+//
+// Or when it is old. A broker forgets a producer that has not written to a partition for a day
+// (producer.id.expiration.ms), and then takes whatever it sends first. The client remembers that
+// the partition has answered, and sends several requests at once: with the first one refused, or
+// lost with its connection, the second would be written.
 func (s *Sink) replaceBroken(ctx context.Context) {
 	for {
+		present := s.current()
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.current().severed:
-			s.replace(ctx)
+		case <-present.severed:
+			if s.current() == present {
+				s.replace(ctx)
+			}
 			continue
 		case <-time.After(s.pace.stuckLook):
 		}
-		if since, _ := s.waiting(func(w *send) bool { return w.client == s.client }); since > s.pace.stuck {
+		if since, _ := s.waiting(func(w *send) bool { return w.client == s.client }); since > s.pace.stuck || time.Since(s.current().made) > s.pace.life {
 			s.replace(ctx)
 		}
 	}
@@ -44,6 +52,16 @@ func (s *Sink) replace(ctx context.Context) {
 	s.mu.Unlock()
 	s.ended.Go(func() {
 		defer old.Close() // what has no answer yet is unknown
+		draining, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
+		defer cancel()
+		s.ended.Go(func() {
+			select {
+			case <-old.severed:
+				cancel()
+			case <-draining.Done():
+			}
+		})
+		s.drain(draining, old)
 		select {
 		case <-old.severed:
 			// All that is out has an answer soon, or none. What can't be sent would wait for the delivery time-out.
@@ -51,9 +69,6 @@ func (s *Sink) replace(ctx context.Context) {
 			defer cancel()
 			_ = old.AbortBufferedRecords(ctx)
 		default:
-			ctx, cancel := context.WithTimeout(ctx, s.cfg.DeliveryTimeout)
-			defer cancel()
-			s.drain(ctx, old)
 		}
 	})
 }

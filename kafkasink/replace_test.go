@@ -13,6 +13,7 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/kafkatest"
+	"outboxrelay/internal/waittest"
 	"outboxrelay/relay"
 )
 
@@ -152,6 +153,31 @@ func TestReplacedClientsFinish(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 			sink.replace(t.Context())
 		}
+	}
+	checkTopic(t, broker.Broker, topic, sent)
+}
+
+// TestClientsDoNotGrowOld: brokers never get a first batch, after a day of silence, from a client that takes them to know it still.
+func TestClientsDoNotGrowOld(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Fake(t)
+	topic := broker.Topic(t, 1, nil)
+	pace := quick()
+	pace.life = 100 * time.Millisecond
+	sink := openReady(t, config(broker.Broker, topic), pace)
+	operation := uuid.New()
+	var sent []string
+	for version := 1; version <= 3; version++ {
+		young := sink.current()
+		e := event(t, operation, version, 10)
+		publish(t, sink, e).wantAll(relay.Delivered)
+		sent = append(sent, e.ID())
+		waittest.Until(t, patience, "another client", func() error {
+			if sink.current() == young {
+				return errors.New("it is the same")
+			}
+			return nil
+		})
 	}
 	checkTopic(t, broker.Broker, topic, sent)
 }
