@@ -38,9 +38,9 @@ type way struct {
 // speed is the median, in rows a second.
 func (w *way) speed() float64 { return median(each(w.went, drained.speed)) }
 
-// each is the median of what a row has cost.
-func (w *way) each(cost func(usage) float64) float64 {
-	return median(each(w.went, func(d drained) float64 { return cost(d.usage) / float64(d.rows) }))
+// costOfRow is the median of what a row has cost.
+func costOfRow(went []drained, cost func(usage) float64) float64 {
+	return median(each(went, func(d drained) float64 { return cost(d.usage) / float64(d.rows) }))
 }
 
 // ways are the relay, what it is to be much faster than, what it can't be faster than, and what others have made.
@@ -148,18 +148,12 @@ func (w ways) print(s *stage) {
 			"Kafka CPU, µs/row", "WAL, bytes/row", "until first row, s", "peak memory, MiB"},
 	}
 	for _, way := range w.all() {
-		cpu := func(value func(usage) time.Duration) string {
-			return tenths(median(each(way.went, func(d drained) float64 { return microseconds(value(d.usage)) / float64(d.rows) })))
-		}
 		memory := "-"
 		if way.went[0].memory > 0 {
 			memory = spread(each(way.went, func(d drained) float64 { return d.memory }), tenths)
 		}
 		t.add(way.name, spread(each(way.went, drained.speed), whole), tenths(way.speed()/w.loop.speed()),
-			cpu(func(u usage) time.Duration { return u.client }),
-			cpu(func(u usage) time.Duration { return u.postgres }),
-			cpu(func(u usage) time.Duration { return u.kafka }),
-			whole(median(each(way.went, func(d drained) float64 { return d.wal / float64(d.rows) }))),
+			tenths(costOfRow(way.went, ofClient)), tenths(costOfRow(way.went, ofPostgres)), tenths(costOfRow(way.went, ofKafka)), whole(costOfRow(way.went, ofWAL)),
 			hundredths(median(each(way.went, func(d drained) float64 { return d.first.Seconds() }))), memory)
 	}
 	t.print(s.out)
@@ -168,16 +162,14 @@ func (w ways) print(s *stage) {
 func (w ways) targets() []target {
 	slower := min(w.indexed.speed(), w.plain.speed())
 	memory := slices.Max(each(slices.Concat(w.indexed.went, w.control.went, w.plain.went), func(d drained) float64 { return d.memory }))
-	postgres := func(u usage) float64 { return microseconds(u.postgres) }
-	wal := func(u usage) float64 { return u.wal }
 	targets := []target{
 		atLeast("drain, rows/s", w.indexed.speed(), 40_000, whole),
 		atLeast("drain, times a loop that takes one row at a time", slower/w.loop.speed(), 10, tenths),
-		atMost("drain, the relay's CPU, µs/row", w.indexed.each(func(u usage) float64 { return microseconds(u.client) }), 5, tenths),
-		atMost("drain, PostgreSQL's CPU, µs/row", w.indexed.each(postgres), 18, tenths),
-		atMost("drain, PostgreSQL's CPU on Aksara's schema alone, µs/row", w.plain.each(postgres), 32, tenths),
-		atMost("drain, WAL, bytes/row", w.indexed.each(wal), 900, whole),
-		atMost("drain, WAL on Aksara's schema alone, bytes/row", w.plain.each(wal), 2000, whole),
+		atMost("drain, the relay's CPU, µs/row", costOfRow(w.indexed.went, ofClient), 5, tenths),
+		atMost("drain, PostgreSQL's CPU, µs/row", costOfRow(w.indexed.went, ofPostgres), 18, tenths),
+		atMost("drain, PostgreSQL's CPU on Aksara's schema alone, µs/row", costOfRow(w.plain.went, ofPostgres), 32, tenths),
+		atMost("drain, WAL, bytes/row", costOfRow(w.indexed.went, ofWAL), 900, whole),
+		atMost("drain, WAL on Aksara's schema alone, bytes/row", costOfRow(w.plain.went, ofWAL), 2000, whole),
 		atMost("drain, the relay's memory at its highest, MiB", memory, 48, tenths),
 	}
 	for _, peer := range w.peers {

@@ -63,13 +63,8 @@ func printModes(s *stage, modes []*mode) {
 			"p50, ms", "p95, ms", "p99, ms", "relay, cores", "its PostgreSQL sessions, cores"},
 	}
 	for _, m := range modes {
-		cpu := func(value func(usage) time.Duration) string {
-			return tenths(median(each(m.drains, func(d drained) float64 { return microseconds(value(d.usage)) / float64(d.rows) })))
-		}
 		t.add(m.name, spread(each(m.drains, drained.speed), whole),
-			cpu(func(u usage) time.Duration { return u.client }),
-			cpu(func(u usage) time.Duration { return u.postgres }),
-			cpu(func(u usage) time.Duration { return u.kafka }),
+			tenths(costOfRow(m.drains, ofClient)), tenths(costOfRow(m.drains, ofPostgres)), tenths(costOfRow(m.drains, ofKafka)),
 			spread(each(m.drains, func(d drained) float64 { return d.memory }), tenths),
 			spread(m.at(50), tenths), spread(m.at(95), tenths), spread(m.at(99), tenths),
 			hundredths(median(each(m.lives, func(l live) float64 { return l.relay }))),

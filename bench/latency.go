@@ -74,7 +74,7 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 		atMost("commit to consumer, p95, ms", p95, 25, tenths),
 		atMost("commit to consumer, p99, ms", p99, 40, tenths),
 		atMost(fmt.Sprintf("at %d rows/s, relay and its sessions together, cores", s.rate), cores, 0.2, hundredths),
-		atMost(fmt.Sprintf("the same with %s tenants, one in a hundred active", whole(float64(s.crowd))), manyP99, 500, tenths),
+		atMost(fmt.Sprintf("commit to consumer with %s tenants, one in a hundred active, p99, ms", whole(float64(s.crowd))), manyP99, 500, tenths),
 		atMost(fmt.Sprintf("idle with %d tenants, relay and its sessions together, cores", s.tenants), idleFew, 0.02, hundredths),
 		atMost(fmt.Sprintf("idle with %s tenants, likewise", whole(float64(s.crowd))), idle, 0.15, hundredths),
 	}, nil

@@ -1,7 +1,7 @@
 // Command bench measures the relay on a PostgreSQL and a Kafka of its own, and prints the figures as Markdown: how fast
 // it drains a backlog, beside simpler ways of doing so and, with -peers, beside what others have made; what a claim costs
-// when little and when much is pending; how several relays share a database; how long an event takes from its commit to a consumer; and what it takes to verify
-// what was exported.
+// when little and when much is pending; how several relays share a database; how long an event takes from its commit to a
+// consumer; and what it takes to verify what was exported.
 //
 // The relay is run as a program, with its default settings. Variables that begin with RELAY_ are handed on to it, so that
 // a setting can be tried: RELAY_WORKERS=8 go run ./bench -only drain. It runs on Linux, whose /proc it reads.

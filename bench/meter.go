@@ -17,9 +17,9 @@ type usage struct {
 	wal      float64       // bytes
 }
 
-// look reads all meters. client is the process that moves the rows, or 0 if we do.
-func (s *stage) look(ctx context.Context, client int) (u usage, err error) {
-	if u.client, err = clientTime(client); err != nil {
+// look reads all meters. clients are the processes that move the rows; none if we do.
+func (s *stage) look(ctx context.Context, clients ...int) (u usage, err error) {
+	if u.client, err = clientTime(clients); err != nil {
 		return u, err
 	}
 	if u.postgres, err = cpuTime(s.postgresPID); err != nil {
@@ -35,13 +35,26 @@ func (s *stage) look(ctx context.Context, client int) (u usage, err error) {
 	return u, err
 }
 
-func clientTime(client int) (time.Duration, error) {
-	if client != 0 {
-		return cpuTime(client)
+func clientTime(clients []int) (sum time.Duration, err error) {
+	if len(clients) == 0 {
+		own, err := readStat(os.Getpid())
+		return own.own, err
 	}
-	own, err := readStat(os.Getpid())
-	return own.own, err
+	for _, client := range clients {
+		own, err := cpuTime(client)
+		if err != nil {
+			return 0, err
+		}
+		sum += own
+	}
+	return sum, nil
 }
+
+// Parts of what it has cost: microseconds of processor time, and bytes.
+func ofClient(u usage) float64   { return microseconds(u.client) }
+func ofPostgres(u usage) float64 { return microseconds(u.postgres) }
+func ofKafka(u usage) float64    { return microseconds(u.kafka) }
+func ofWAL(u usage) float64      { return u.wal }
 
 // since is the difference to an earlier look.
 func (u usage) since(earlier usage) usage {

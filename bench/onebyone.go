@@ -55,7 +55,7 @@ func (s *stage) runOneByOne(ctx context.Context, d database, t topic) (went drai
 		return went, err
 	}
 	defer client.Close()
-	before, err := s.look(ctx, 0)
+	before, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}
@@ -69,7 +69,7 @@ func (s *stage) runOneByOne(ctx context.Context, d database, t topic) (went drai
 		}
 	}
 	went.elapsed = time.Since(before.at)
-	after, err := s.look(ctx, 0)
+	after, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}

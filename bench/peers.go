@@ -71,7 +71,7 @@ func (s *stage) peerWays(plain database) []*way {
 
 // runPeer starts a peer and has it send all rows.
 func (s *stage) runPeer(ctx context.Context, p peer, t topic) (went drained, err error) {
-	before, err := s.look(ctx, 0)
+	before, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}

@@ -70,7 +70,7 @@ func (s *stage) runProducer(ctx context.Context, t topic, records []*kgo.Record)
 	for i, r := range records {
 		fresh[i] = &kgo.Record{Key: r.Key, Value: r.Value, Headers: r.Headers}
 	}
-	before, err := s.look(ctx, 0)
+	before, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}
@@ -78,7 +78,7 @@ func (s *stage) runProducer(ctx context.Context, t topic, records []*kgo.Record)
 		return went, err
 	}
 	went.elapsed = time.Since(before.at)
-	after, err := s.look(ctx, 0)
+	after, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}

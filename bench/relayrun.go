@@ -17,7 +17,7 @@ func (s *stage) runRelay(ctx context.Context, d database, t topic) (drained, err
 
 // runRelays has relays, all alike, empty the outbox of some tenants together. The broker's count must be the table's, to the row.
 func (s *stage) runRelays(ctx context.Context, d database, t topic, count int, tenants []envelope.Scope) (went drained, err error) {
-	before, err := s.look(ctx, 0)
+	before, err := s.look(ctx)
 	if err != nil {
 		return went, err
 	}
@@ -47,26 +47,21 @@ func (s *stage) runRelays(ctx context.Context, d database, t topic, count int, t
 	if err := work(ctx); err != nil {
 		return went, err
 	}
-	after, err := s.look(ctx, relays[0].process.PID())
+	var pids []int
+	for _, r := range relays {
+		pids = append(pids, r.process.PID())
+	}
+	after, err := s.look(ctx, pids...)
 	if err != nil {
 		return went, err
 	}
-	for i, r := range relays {
+	went.usage = after.since(before)
+	for _, r := range relays {
 		memory, err := peakMemory(r.process.PID())
 		if err != nil {
 			return went, err
 		}
 		went.memory = max(went.memory, memory)
-		if i > 0 {
-			own, err := cpuTime(r.process.PID())
-			if err != nil {
-				return went, err
-			}
-			after.client += own
-		}
-	}
-	went.usage = after.since(before)
-	for _, r := range relays {
 		if err := r.stop(); err != nil {
 			return went, err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // shared is a backlog that so many relays drain together, and how it went each time.
@@ -58,13 +57,8 @@ func printShared(s *stage, all []*shared) {
 		head:  []string{"tenants", "relays", "rows/s", "relays' CPU, µs/row", "PostgreSQL CPU, µs/row", "WAL, bytes/row", "peak memory of one, MiB"},
 	}
 	for _, c := range all {
-		cpu := func(value func(usage) time.Duration) string {
-			return tenths(median(each(c.went, func(d drained) float64 { return microseconds(value(d.usage)) / float64(d.rows) })))
-		}
 		t.add(whole(float64(c.tenants)), whole(float64(c.relays)), spread(each(c.went, drained.speed), whole),
-			cpu(func(u usage) time.Duration { return u.client }),
-			cpu(func(u usage) time.Duration { return u.postgres }),
-			whole(median(each(c.went, func(d drained) float64 { return d.wal / float64(d.rows) }))),
+			tenths(costOfRow(c.went, ofClient)), tenths(costOfRow(c.went, ofPostgres)), whole(costOfRow(c.went, ofWAL)),
 			spread(each(c.went, func(d drained) float64 { return d.memory }), tenths))
 	}
 	t.print(s.out)

@@ -16,7 +16,7 @@ import (
 // one as if nothing had been. So if the first event of an operation fails before the second is
 // handed over, the second would go out alone. Therefore
 //
-//   - nothing is written to a broker while events are handed over,
+//   - no write to a broker begins while events are handed over,
 //   - before anything may be written again, it is found out what has failed meanwhile, and
 //   - if that was an event with a later one of its operation behind it, this client writes nothing
 //     any more: it is severed, and has to be replaced.
@@ -35,7 +35,7 @@ var _ kgo.HookBrokerRead = (*client)(nil)
 var errSevered = &net.OpError{Op: "write", Net: "tcp", Err: errors.New("the client is severed, because an earlier event of an operation failed")}
 
 // handOver hands events to the client, those of an operation in their order. answer is called
-// once for each, from one goroutine.
+// once for each, from one goroutine, and must not hand over any itself.
 func (c *client) handOver(records []*kgo.Record, answer func(n int, err error)) {
 	c.going.RLock()
 	defer c.going.RUnlock()

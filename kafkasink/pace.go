@@ -9,7 +9,7 @@ type pace struct {
 	ask           time.Duration // for the answers of one look
 	stuck         time.Duration // when a client that has not answered is thrown away
 	stuckLook     time.Duration // between two looks for one
-	life          time.Duration // of a client
+	life          time.Duration // when a client that does well is replaced
 }
 
 // usual is the pace of New. Tests have a quicker one.

@@ -33,7 +33,8 @@ func (s *Sink) replaceBroken(ctx context.Context) {
 			continue
 		case <-time.After(s.pace.stuckLook):
 		}
-		if since, _ := s.waiting(func(w *send) bool { return w.client == s.client }); since > s.pace.stuck || time.Since(s.current().made) > s.pace.life {
+		since, _ := s.waiting(func(w *send) bool { return w.client == s.client })
+		if since > s.pace.stuck || time.Since(s.current().made) > s.pace.life {
 			s.replace(ctx)
 		}
 	}

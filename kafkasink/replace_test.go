@@ -13,7 +13,6 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/internal/kafkatest"
-	"outboxrelay/internal/waittest"
 	"outboxrelay/relay"
 )
 
@@ -172,7 +171,7 @@ func TestClientsDoNotGrowOld(t *testing.T) {
 		e := event(t, operation, version, 10)
 		publish(t, sink, e).wantAll(relay.Delivered)
 		sent = append(sent, e.ID())
-		waittest.Until(t, patience, "another client", func() error {
+		waitFor(t, "another client", func() error {
 			if sink.current() == young {
 				return errors.New("it is the same")
 			}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// After a claim of all there was: the first wait, what it is longer for each due row
-	// that was looked at, and how long it is at most.
+	// that was looked at in vain, and how long it is at most.
 	firstIdleWait    = 10 * time.Millisecond
 	waitPerBlocked   = 100 * time.Microsecond
 	longestFirstWait = 100 * time.Millisecond

@@ -135,9 +135,10 @@ with due as materialized (
              -- the commit waits until all this is sent, so what may end us is read after it
              {{if .Abandoned}}null{{else}}case when octet_length(unfolded.payload) <= {{.MostInline}} then unfolded.payload end{{end}} as payload
       from (
-        -- Found by its place in the table, which is no index's: a plan that reads the table to join
-        -- it isn't thought of. Whoever changed the row since has moved it, and then it isn't taken:
-        -- the update looks for it where it was. The guard is a case for the reason told in mark.sql.
+        -- Found by its place in the table, so that there is no plan that reads the table to join it.
+        -- Whoever has changed the row since has moved it, and then it isn't taken: the update looks
+        -- for it where it was. The guard asks once more because not every server asks the join about
+        -- a newer version. It is a case for the reason told in mark.sql.
         select o.ctid, o.id, o.operation_id, o.next_attempt_at, o.claimed_by, o.payload, ready.turn, ready.place, ready.joined, ready.reached
         from ready
         join {{.Schema}}.aksara_operation_outbox o on o.ctid = ready.ctid
