@@ -115,9 +115,10 @@ func TestNothingOvertakesWhatFailsUnseen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replaced := sink.client
-	t.Cleanup(replaced.Close)
+	sink.mu.Lock()
+	t.Cleanup(sink.client.Close)
 	sink.client = first
+	sink.mu.Unlock()
 	publish(t, sink, event(t, uuid.New(), 1, 10)).wantAll(relay.Delivered)
 
 	w.armed.Store(true)
