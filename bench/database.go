@@ -118,6 +118,21 @@ func (d database) fill(ctx context.Context, tenants []envelope.Scope, operations
 	return d.stage.execute(ctx, d.name, `vacuum analyze`)
 }
 
+// fillAnew is fill for a table without rows that is to have very many. The indexes are made in the end, which takes less than half the time:
+// one that isn't ready isn't written to.
+func (d database) fillAnew(ctx context.Context, tenants []envelope.Scope, operations int) error {
+	err := d.stage.execute(ctx, d.name, `update pg_index set indisready = false, indisvalid = false
+		where indrelid in ('aksara_operations'::regclass, 'aksara_operation_transitions'::regclass, 'aksara_operation_outbox'::regclass)`)
+	if err != nil {
+		return err
+	}
+	if err := d.fill(ctx, tenants, operations); err != nil {
+		return err
+	}
+	return d.stage.execute(ctx, d.name, `reindex table aksara_operations`, `reindex table aksara_operation_transitions`,
+		`reindex table aksara_operation_outbox`)
+}
+
 // scopes are n tenants.
 func scopes(n int) (all []envelope.Scope) {
 	for i := range n {

@@ -32,21 +32,26 @@ func (s *stage) runSnapshot(ctx context.Context, d database, t topic) (went drai
 // runStream has Debezium send what was written while it was down: it starts, and reads the log from where it had come to.
 func (s *stage) runStream(ctx context.Context, t topic) (drained, error) {
 	return s.onLog(ctx, func(c capture) (went drained, err error) {
-		if err := c.begin(ctx, 1, func(context.Context, *childproc.Process) error { return nil }); err != nil {
-			return went, err
-		}
-		if _, err := os.Stat(c.offsets()); err != nil {
-			return went, fmt.Errorf("look for the place in the log: %w", err)
-		}
-		if err := c.database.pend(ctx); err != nil {
-			return went, err
-		}
-		p, err := c.peer(t)
+		p, err := c.behind(ctx, t, s.operations)
 		if err != nil {
 			return went, err
 		}
 		return s.runPeer(ctx, p, t)
 	})
+}
+
+// behind is a Debezium that has its place in the log, has ended, and then some operations of each tenant were written.
+func (c capture) behind(ctx context.Context, t topic, operations int) (p peer, err error) {
+	if err := c.begin(ctx, 1, func(context.Context, *childproc.Process) error { return nil }); err != nil {
+		return p, err
+	}
+	if _, err := os.Stat(c.offsets()); err != nil {
+		return p, fmt.Errorf("look for the place in the log: %w", err)
+	}
+	if err := c.database.pend(ctx, operations); err != nil {
+		return p, err
+	}
+	return c.peer(t)
 }
 
 // runWarmStream has Debezium send what was written while its connector was stopped, in a process that has sent as much
@@ -60,7 +65,7 @@ func (s *stage) runWarmStream(ctx context.Context, t topic) (drained, error) {
 			if err := poll(ctx, time.Minute, c.stopped); err != nil {
 				return err
 			}
-			if err := c.database.pend(ctx); err != nil {
+			if err := c.database.pend(ctx, s.operations); err != nil {
 				return err
 			}
 			p, err := c.peer(t)
@@ -104,9 +109,9 @@ func (s *stage) onLog(ctx context.Context, run func(capture) (drained, error)) (
 	return went, d.drop(ctx)
 }
 
-// pend writes the rows that are to be sent.
-func (d database) pend(ctx context.Context) error {
-	if err := d.fill(ctx, scopes(d.stage.tenants), d.stage.operations); err != nil {
+// pend writes the rows that are to be sent: some operations of each tenant.
+func (d database) pend(ctx context.Context, operations int) error {
+	if err := d.fill(ctx, scopes(d.stage.tenants), operations); err != nil {
 		return err
 	}
 	return d.stage.execute(ctx, "postgres", `checkpoint`)

@@ -11,10 +11,11 @@ import (
 type drained struct {
 	usage
 	rows    int
-	elapsed time.Duration // from the start to the last row marked
-	first   time.Duration // from the start to the first row marked
-	memory  float64       // the most that was resident, in MiB; 0 if not measured
-	going   lap           // from the first record on; no rows if not measured
+	elapsed time.Duration   // from the start to the last row marked
+	first   time.Duration   // from the start to the first row marked
+	memory  float64         // the most that was resident, in MiB; 0 if not measured
+	going   lap             // from the first record on; no rows if not measured
+	commits []time.Duration // what writers' transactions took meanwhile, if writers wrote
 }
 
 func (d drained) speed() float64 { return float64(d.rows) / d.elapsed.Seconds() }

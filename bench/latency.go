@@ -117,12 +117,11 @@ func (l *live) measure(ctx context.Context, d database, t topic, r *relayProcess
 		return err
 	}
 	defer c.close()
-	pool, err := d.pool(ctx)
+	w, err := d.newWriter(ctx, scopes(of.active), of.rate)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	w := &writer{pool: pool, tenants: scopes(of.active), rate: of.rate, commits: map[string]time.Time{}}
+	defer w.pool.Close()
 	if err := w.write(ctx, d.stage.warmUp); err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 // Command bench measures the relay on a PostgreSQL and a Kafka of its own, and prints the figures as Markdown: how fast
 // it drains a backlog, beside simpler ways of doing so and, with -peers, beside what others have made; what a claim costs
 // when little and when much is pending; how several relays share a database; how long an event takes from its commit to a
-// consumer; and what it takes to verify what was exported.
+// consumer; how long writers wait while a backlog is drained; what a row costs when much more lies in the table; and what it
+// takes to verify what was exported.
 //
 // The relay is run as a program, with its default settings. Variables that begin with RELAY_ are handed on to it, so that
 // a setting can be tried: RELAY_WORKERS=8 go run ./bench -only drain. It runs on Linux, whose /proc it reads.
@@ -46,6 +47,8 @@ var scenarios = []scenario{
 	{"relays", severalRelays},
 	{"latency", latency},
 	{"exactly-once", exactlyOnce},
+	{"writers", writers},
+	{"backlogs", backlogs},
 	{"verify", verifyExport},
 }
 
@@ -60,7 +63,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&quick, "quick", false, "small sizes: shows that everything runs, the figures mean nothing")
-	flags.BoolVar(&peers, "peers", false, "drain also by Debezium and by Watermill's forwarder, which are downloaded")
+	flags.BoolVar(&peers, "peers", false, "drain also by Debezium and by Watermill's forwarder, write also beside Debezium; they are downloaded")
 	flags.IntVar(&runs, "runs", 0, "how often each figure is taken, for medians (default 3, with -quick 1)")
 	flags.StringVar(&o.only, "only", "", "measure only one of: "+strings.Join(names(), ", "))
 	if err := flags.Parse(args); err != nil {
@@ -81,8 +84,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = errors.New("-runs must be 1 or more")
 	case o.only != "" && !slices.Contains(names(), o.only):
 		err = fmt.Errorf("-only %q: there are %s", o.only, strings.Join(names(), ", "))
-	case o.peers && o.only != "" && o.only != "drain":
-		err = fmt.Errorf("-peers is about drain, and -only %s leaves that out", o.only)
+	case o.peers && o.only != "" && o.only != "drain" && o.only != "writers":
+		err = fmt.Errorf("-peers is about drain and writers, and -only %s leaves them out", o.only)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)

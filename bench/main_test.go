@@ -19,6 +19,7 @@ func TestParse(t *testing.T) {
 		"quick, 2 times": {[]string{"-quick", "-runs", "2"}, 2, ""},
 		"one scenario":   {[]string{"-only", "claim"}, full.runs, "claim"},
 		"with peers":     {[]string{"-quick", "-peers", "-only", "drain"}, small.runs, "drain"},
+		"writing beside": {[]string{"-quick", "-peers", "-only", "writers"}, small.runs, "writers"},
 	} {
 		o, err := parse(test.args, &bytes.Buffer{})
 		if err != nil || o.runs != test.runs || o.only != test.only {
@@ -55,8 +56,8 @@ func TestBadUsageNamesTheFault(t *testing.T) {
 		says string
 	}{
 		{[]string{"-runs", "-1"}, "-runs must be 1 or more"},
-		{[]string{"-only", "speed"}, "drain, claim, relays, latency"},
-		{[]string{"-peers", "-only", "claim"}, "-peers is about drain"},
+		{[]string{"-only", "speed"}, "drain, claim, relays, latency, exactly-once, writers, backlogs, verify"},
+		{[]string{"-peers", "-only", "claim"}, "-peers is about drain and writers"},
 		{[]string{"fast"}, `unexpected argument "fast"`},
 		{[]string{"-slow"}, "-slow"},
 	} {

@@ -37,17 +37,21 @@ func (s *stage) startRelay(d database, t topic, tenants []envelope.Scope) (*rela
 		return nil, err
 	}
 	r := &relayProcess{address: childproc.Loopback(ports[0]), started: time.Now()}
-	r.process, err = childproc.Start(childproc.Command{
-		Path: s.program,
-		Dir:  s.dir.Path,
-		Env:  slices.Concat(childproc.Environment("PG"), s.settings(d, t, tenants), []string{"RELAY_HTTP_ADDRESS=" + r.address}),
-		Log:  filepath.Join(s.dir.Path, "relay.log"),
-		Temp: s.dir,
-	})
-	if err != nil {
+	if r.process, err = childproc.Start(s.relayCommand(d, t, tenants, r.address)); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// relayCommand is the relay that serves HTTP at an address.
+func (s *stage) relayCommand(d database, t topic, tenants []envelope.Scope, address string) childproc.Command {
+	return childproc.Command{
+		Path: s.program,
+		Dir:  s.dir.Path,
+		Env:  slices.Concat(childproc.Environment("PG"), s.settings(d, t, tenants), []string{"RELAY_HTTP_ADDRESS=" + address}),
+		Log:  filepath.Join(s.dir.Path, "relay.log"),
+		Temp: s.dir,
+	}
 }
 
 // settings are the variables that a relay can't do without here.

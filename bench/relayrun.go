@@ -76,15 +76,20 @@ func (s *stage) runRelays(ctx context.Context, d database, t topic, count int, t
 }
 
 // empty fails unless all rows are exported.
-func (d database) empty(ctx context.Context) (err error) {
-	var left int
-	err = d.stage.connected(ctx, d.name, func(conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `select count(*) from aksara_operation_outbox where exported_at is null`).Scan(&left)
-	})
+func (d database) empty(ctx context.Context) error {
+	left, err := d.pending(ctx)
 	if err == nil && left > 0 {
 		err = fmt.Errorf("%d rows are not exported", left)
 	}
 	return err
+}
+
+// pending is how many rows are not exported.
+func (d database) pending(ctx context.Context) (rows int, err error) {
+	err = d.stage.connected(ctx, d.name, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `select count(*) from aksara_operation_outbox where exported_at is null`).Scan(&rows)
+	})
+	return rows, err
 }
 
 // span is from an instant to the first and to the last row marked, by the table.

@@ -8,7 +8,7 @@ const versions = 3
 // sizes say how much is measured.
 type sizes struct {
 	quick bool
-	peers bool // drain also by what others have made
+	peers bool // what others have made drains too
 	runs  int
 
 	tenants    int // of the backlog that is drained
@@ -21,6 +21,9 @@ type sizes struct {
 
 	verified int // operations of each tenant, exported, where it is verified
 
+	most    int // operations of each tenant, where a table has very many rows
+	lasting int // operations of each tenant that are drained while writers write
+
 	crowd        int // tenants where there are very many
 	rate, fast   int // rows a second that are written
 	warmUp, span time.Duration
@@ -30,6 +33,7 @@ var full = sizes{
 	runs:    3,
 	tenants: 10, operations: 6667, oneByOne: 3000,
 	few: 3334, many: 333_334, batches: 5, warmUps: 10, verified: 166_667,
+	most: 333_334, lasting: 20_000,
 	crowd: 10_000, rate: 500, fast: 2000, warmUp: 3 * time.Second, span: 20 * time.Second,
 }
 
@@ -37,6 +41,7 @@ var small = sizes{
 	quick: true, runs: 1,
 	tenants: 10, operations: 400, oneByOne: 200,
 	few: 1000, many: 5000, batches: 2, warmUps: 1, verified: 1000,
+	most: 1000, lasting: 1000,
 	crowd: 500, rate: 200, fast: 400, warmUp: 500 * time.Millisecond, span: 2 * time.Second,
 }
 
