@@ -87,27 +87,28 @@ func childNamed(name string) (pid int, err error) {
 	return 0, fmt.Errorf("no child of ours is called %s", name)
 }
 
-// cpuTime is the processor time that a process and its own children have used so far.
+// cpuTime is the processor time that a process and its own children have used so far. It looks once more if a child's time went to
+// its parent meanwhile, lest it be counted in neither.
 func cpuTime(pid int) (time.Duration, error) {
-	all, err := processes()
-	if err != nil {
-		return 0, err
-	}
-	var sum time.Duration
-	found := false
-	for _, s := range all {
-		if s.pid == pid {
-			sum += s.own + s.reaped
-			found = true
+	for {
+		before, err := readStat(pid)
+		if err != nil {
+			return 0, fmt.Errorf("no process %d: %w", pid, err)
 		}
-		if s.parent == pid {
-			sum += s.own
+		all, err := processes()
+		if err != nil {
+			return 0, err
+		}
+		sum := before.own + before.reaped
+		for _, s := range all {
+			if s.parent == pid {
+				sum += s.own
+			}
+		}
+		if after, err := readStat(pid); err != nil || after.reaped == before.reaped {
+			return sum, err
 		}
 	}
-	if !found {
-		return 0, fmt.Errorf("no process %d", pid)
-	}
-	return sum, nil
 }
 
 // runTime is the processor time of a process with one thread, to the nanosecond.
