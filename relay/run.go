@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +14,14 @@ import (
 )
 
 // SetScopes replaces the scopes that [Relay.Run] serves, also while it runs. A scope
-// that is taken out gets no new claims; what is in flight is finished.
-func (r *Relay) SetScopes(scopes []envelope.Scope) { r.scheduler.set(scopes) }
+// that is taken out gets no new claims; what is in flight is finished. New ones get their
+// first turns in an order that differs from relay to relay, so that several don't ask for
+// the same rows one after the other.
+func (r *Relay) SetScopes(scopes []envelope.Scope) {
+	scopes = slices.Clone(scopes)
+	rand.Shuffle(len(scopes), func(i, k int) { scopes[i], scopes[k] = scopes[k], scopes[i] })
+	r.scheduler.set(scopes)
+}
 
 // Run relays the events of its scopes until ctx ends. It then makes no further
 // claims, finishes what is in flight, and returns nil after at most the grace period;

@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"outboxrelay/envelope"
 	"outboxrelay/relay"
 )
 
@@ -44,8 +48,9 @@ func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Cla
 	for i, req := range reqs {
 		began := time.Now()
 		claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: began.Add(req.Lease)}
-		if start, ok := s.startOf(req); ok {
-			looked[i] = &look{start: start, began: began}
+		if l, ok := s.startOf(req); ok {
+			l.began = began
+			looked[i] = &l
 			work = append(work, s.claimWork(req, indexed, &claims[i], looked[i]))
 		}
 	}
@@ -79,11 +84,13 @@ func named(reqs []relay.Request) string {
 }
 
 // startOf is where a claim begins to look; ok is false if it is for abandoned rows and none are known.
-func (s *Store) startOf(req relay.Request) (start position, ok bool) {
+func (s *Store) startOf(req relay.Request) (l look, ok bool) {
 	if req.Abandoned {
-		return s.walks.abandonedAt(req.Scope)
+		l.start, ok = s.walks.abandonedAt(req.Scope)
+		return l, ok
 	}
-	return s.walks.start(req.Scope), true
+	gated := req.Rows > 1 && s.walks.gated(req.Scope) // who asks for one row is told whether there is one
+	return look{start: s.walks.start(req.Scope), gated: gated}, true
 }
 
 // claimWork is the statement of a claim, which fills claim and look.
@@ -97,7 +104,10 @@ func (s *Store) claimWork(req relay.Request, indexed bool, claim *relay.Claim, l
 		if req.Abandoned {
 			arguments = append(arguments, marksBelow(req))
 		}
-		b.Queue(s.claimText(req, indexed), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, claim, look) })
+		if look.gated {
+			b.Queue(s.sql.gate, s.gate(req.Namespace, req.Scope))
+		}
+		b.Queue(s.claimText(claimKey{req.Rows, req.Abandoned, req.Exact, look.gated, indexed}), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, claim, look) })
 	}}
 }
 
@@ -106,7 +116,7 @@ func (s *Store) claimWork(req relay.Request, indexed bool, claim *relay.Claim, l
 func (s *Store) claimed(ctx context.Context, req relay.Request, claim *relay.Claim, look *look, oneOfSeveral bool) error {
 	// The statement promises this; what the update returns comes in no promised order.
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
-	look.taken = len(claim.Rows) > 0 || claim.Pushed > 0
+	look.taken = len(claim.Rows) + claim.Pushed
 	look.more = look.more || claim.Seen >= looks(req.Rows)
 	if !req.Abandoned {
 		claim.More = s.walks.claimed(req.Scope, *look) || claim.Pushed > 0
@@ -136,6 +146,14 @@ func leaveLarge(claim *relay.Claim) {
 }
 
 var errLarge = relay.NotAttempted.Wrap(errors.New("the payload is large, and read when its scope is claimed of by itself"))
+
+// gate is the number by which claims of one scope and namespace keep each other from looking at the same rows. If
+// two have the same number one of them may have to come again, and that is all.
+func (s *Store) gate(namespace string, scope envelope.Scope) int64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, strings.Join([]string{"relay", s.schema, namespace, scope.Stored()}, "\x00")) // it never fails
+	return int64(h.Sum64())
+}
 
 // marksBelow is how many marks a row has too many for a claim of abandoned rows.
 func marksBelow(req relay.Request) int {
@@ -211,18 +229,17 @@ func looks(rows int) int { return max(rows, fewestLooks) }
 // scanClaim reads the answer of the claim statement: a row that tells how far the walk came, and one for each row claimed.
 func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	var (
-		ours                   int
 		end, abandoned, passed pgtype.Int8
 		token, expired         pgtype.Text
 		created                pgtype.Timestamptz
 		row                    relay.Row
 	)
 	ofWalk := []any{
-		&look.more, &claim.Seen, &ours, &claim.Pushed, &look.end.due, &end, &look.abandoned.due, &abandoned,
-		&look.passed.due, &passed, &look.clock, &token, nil, nil, nil, nil, nil, nil, nil, nil,
+		&look.more, &claim.Seen, &look.ours, &claim.Pushed, &look.end.due, &end, &look.abandoned.due, &abandoned,
+		&look.passed.due, &passed, &look.clock, &look.refused, &token, nil, nil, nil, nil, nil, nil, nil, nil,
 	}
 	ofRow := []any{
-		nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+		nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
 		&row.ID, &row.OperationID, &row.Type, &created, &row.Attempts, &expired, &row.Bytes, &row.Payload,
 	}
 	for rows.Next() {
@@ -240,9 +257,7 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	}
 	// A walk begins behind its position, so those of rows that it is to meet are one before.
 	look.end.id, look.abandoned.id, look.passed.id = end.Int64, abandoned.Int64-1, passed.Int64-1
-	if claim.Seen > 0 {
-		look.foreign = float64(claim.Seen-ours) / float64(claim.Seen)
-	}
+	look.seen = claim.Seen
 	if token.Valid {
 		claim.Token = token.String
 	}

@@ -19,8 +19,15 @@ func (s *Store) Indexed(ctx context.Context) (bool, error) { return s.indexed(ct
 // Frame is the statement that each transaction begins with.
 func (s *Store) Frame() string { return s.sql.frame }
 
-// ClaimText is the claim statement.
-func (s *Store) ClaimText(req relay.Request, indexed bool) string { return s.claimText(req, indexed) }
+// ClaimText is the statement of a claim that begins at the beginning.
+func (s *Store) ClaimText(req relay.Request, indexed bool) string {
+	return s.claimText(claimKey{rows: req.Rows, abandoned: req.Abandoned, exact: req.Exact, indexed: indexed})
+}
+
+// GateText is the statement by which a claim keeps others away, and the number for it.
+func (s *Store) GateText(req relay.Request) (text string, number int64) {
+	return s.sql.gate, s.gate(req.Namespace, req.Scope)
+}
 
 // SettleTexts are the statements that settle claims.
 func (s *Store) SettleTexts() (mark, late, release string) {

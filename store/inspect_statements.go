@@ -10,7 +10,6 @@ import (
 
 	"outboxrelay/envelope"
 	"outboxrelay/migrations"
-	"outboxrelay/relay"
 )
 
 // statements has the server plan each of the store's statements for a scope, which
@@ -30,7 +29,8 @@ func (i *inspection) statements(ctx context.Context, namespace string, scope env
 			})
 		}
 		ids, token := []int64{}, "check"
-		plan("claim", s.claimText(relay.Request{Rows: 1}, i.index == migrations.Ready), scope.Stored(), namespace, token,
+		plan("gate", s.sql.gate, s.gate(namespace, scope))
+		plan("claim", s.claimText(claimKey{rows: 1, indexed: i.index == migrations.Ready}), scope.Stored(), namespace, token,
 			seconds(time.Second), seconds(recheck), beginning.due, beginning.id, int64(1))
 		plan("payload", s.sql.payload, scope.Stored(), ids, token)
 		plan("mark", s.sql.mark, ids, token)

@@ -25,7 +25,7 @@ type statements struct {
 	schema string // quoted
 	files  templates
 
-	frame, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting, held, unmarked, identity string
+	frame, gate, payload, mark, markLate, release, renew, clear, status, namespaces, due, waiting, held, unmarked, identity string
 
 	parkedIDs, parkedPayload, parkedReasons                          string
 	parkedFind, parkedRetry, parkedDiscard, parkedBehind, deadLetter variants
@@ -51,7 +51,7 @@ func newStatements(schema string, durable bool) statements {
 	s.release, s.clear, s.status = text("release.sql"), text("clear.sql"), text("status.sql")
 	s.renew, s.namespaces, s.payload, s.due = text("renew.sql"), text("namespaces.sql"), text("payload.sql"), text("due.sql")
 	s.waiting, s.held, s.identity = text("waiting.sql"), text("held.sql"), text("identity.sql")
-	s.unmarked = text("unmarked.sql")
+	s.unmarked, s.gate = text("unmarked.sql"), text("gate.sql")
 	s.parkedIDs, s.parkedPayload, s.parkedReasons = text("parked_ids.sql"), text("parked_payload.sql"), text("parked_reasons.sql")
 	both := func(name, do string) variants {
 		data := func(indexed bool) map[string]any {
@@ -68,7 +68,7 @@ func newStatements(schema string, durable bool) statements {
 // claimText is the claim statement of one kind.
 func (s statements) claimText(key claimKey) string {
 	return s.files.render("claim.sql", map[string]any{
-		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "Exact": key.exact, "MostMarks": relay.MostMarks,
+		"Schema": s.schema, "Rows": key.rows, "Looks": looks(key.rows), "Abandoned": key.abandoned, "Exact": key.exact, "Gated": key.gated, "MostMarks": relay.MostMarks,
 		"Indexed": key.indexed, "MostInline": mostInline,
 	})
 }

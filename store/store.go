@@ -75,8 +75,8 @@ type Store struct {
 }
 
 type claimKey struct {
-	rows                      int
-	abandoned, exact, indexed bool
+	rows                             int
+	abandoned, exact, gated, indexed bool
 }
 
 var _ relay.Store = (*Store)(nil)
@@ -142,12 +142,11 @@ func (s *Store) Close() { s.pool.Close() }
 // Pool statistics and connections for the program's own queries.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// claimText gives the statement for a request, always the same string for the same
-// arguments so that pgx prepares it once a connection.
-func (s *Store) claimText(req relay.Request, indexed bool) string {
+// claimText gives the statement of one kind, always the same string so that pgx prepares
+// it once a connection.
+func (s *Store) claimText(key claimKey) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claimKey{req.Rows, req.Abandoned, req.Exact, indexed}
 	text, ok := s.claims[key]
 	if !ok {
 		text = s.sql.claimText(key)

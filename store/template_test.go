@@ -17,7 +17,7 @@ func TestTemplatesAreThoseOfTheLibrary(t *testing.T) {
 			for kind := range 3 {
 				for _, do := range []string{"", "retry", "discard", "behind", "dead-letter"} {
 					data := map[string]any{
-						"Schema": `"a schema"`, "Rows": 7, "Looks": 11, "Abandoned": kind == 1, "Exact": kind == 2, "MostMarks": 3,
+						"Schema": `"a schema"`, "Rows": 7, "Looks": 11, "Abandoned": kind == 1, "Exact": kind == 2, "Gated": kind != 1, "MostMarks": 3,
 						"Durable": indexed, "Indexed": indexed, "MostInline": 64, "MostBytes": 65, "Do": do,
 					}
 					var want strings.Builder

@@ -22,6 +22,10 @@ const (
 	// Rows are visible when their transaction commits, not at their due time. So much
 	// before the present a look begins that only wants what is new.
 	lateCommits = 5 * time.Second
+
+	// Whoever keeps others from looking at a scope may make no progress itself: its network is cut
+	// while the server sends it what it has claimed. So long it is waited for.
+	refusedFor = time.Second
 )
 
 // position is a place in the order in which claims look at a scope's rows.
@@ -43,6 +47,7 @@ type walks struct {
 	passes   map[envelope.Scope]*pass
 	returned map[envelope.Scope]time.Time // when rows were last given back
 	left     map[envelope.Scope]position  // before the first row known that a claim which ran out left behind
+	refused  map[envelope.Scope]time.Time // since when claims found that others look
 }
 
 // pass is one that took more than one claim.
@@ -57,7 +62,7 @@ type pass struct {
 }
 
 func newWalks() walks {
-	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}, left: map[envelope.Scope]position{}}
+	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}, left: map[envelope.Scope]position{}, refused: map[envelope.Scope]time.Time{}}
 }
 
 // start is where the next claim of a scope begins to look.
@@ -76,6 +81,27 @@ func (w *walks) start(scope envelope.Scope) position {
 	return p.next
 }
 
+// gated is whether a claim looks only if no other one does. It is where there is much. Where there is little it costs less to
+// look in vain.
+func (w *walks) gated(scope envelope.Scope) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, refused := w.refused[scope]
+	return w.passes[scope] != nil && (!refused || time.Since(since) < refusedFor)
+}
+
+// met tells whether a claim met another one. One that was not gated, because another had been in the way for too long, may have met it
+// nevertheless, or found that it makes no progress. The caller holds mu.
+func (w *walks) met(scope envelope.Scope, l look) {
+	_, before := w.refused[scope]
+	switch {
+	case l.refused && !before, !l.gated && before && l.taken < l.ours:
+		w.refused[scope] = time.Now()
+	case l.gated && !l.refused:
+		delete(w.refused, scope)
+	}
+}
+
 // look is what one claim has looked at.
 type look struct {
 	start position
@@ -83,9 +109,12 @@ type look struct {
 	clock pgtype.Timestamptz // the database's, as the claim began
 	more  bool               // it left due rows for the next one
 	end   position           // where that one goes on
-	taken bool               // it took rows or moved some
+	seen  int                // rows that it looked at
+	ours  int                // those of them that are of its namespace
+	taken int                // rows that it took or moved
 
-	foreign   float64  // share of rows of other namespaces
+	gated     bool     // it looked only if no other claim did
+	refused   bool     // another did
 	passed    position // before the first row that stands behind one that can't be claimed yet; due is invalid if there was none
 	abandoned position // before the first row left behind that it saw and did not take; due is invalid if there was none
 }
@@ -96,6 +125,9 @@ type look struct {
 func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.met(scope, l); l.refused {
+		return false
+	}
 	if l.start == beginning {
 		delete(w.passes, scope)
 	}
@@ -109,8 +141,10 @@ func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	}
 	p.claims++
 	p.ended = !l.more
-	p.taken = p.taken || l.taken
-	p.spent += time.Duration(l.foreign * float64(time.Since(l.began)))
+	p.taken = p.taken || l.taken > 0
+	if l.seen > 0 {
+		p.spent += time.Since(l.began) * time.Duration(l.seen-l.ours) / time.Duration(l.seen)
+	}
 	if l.passed.due.Valid && !p.passed.due.Valid {
 		p.passed = l.passed
 	}
@@ -144,7 +178,7 @@ func (w *walks) abandoned(scope envelope.Scope, l look, after bool) bool {
 	switch {
 	case l.abandoned.due.Valid:
 		w.left[scope] = l.abandoned
-	case after && l.taken && l.more:
+	case after && l.taken > 0 && l.more:
 		w.left[scope] = l.end
 	case after:
 		delete(w.left, scope)

@@ -24,9 +24,12 @@ var recent = position{due: pgtype.Timestamptz{Time: noon.Time.Add(-lateCommits),
 // claim makes a claim that takes that long, and tells where it began. It looks as far as
 // end, or to the last due row if that is nil.
 func (w *walks) claim(scope envelope.Scope, end *position, taken bool, lasts time.Duration) (start position, more bool) {
-	l := look{start: w.start(scope), began: time.Now(), clock: noon, more: end != nil, taken: taken}
-	if !taken && end != nil {
-		l.foreign = 1
+	l := look{start: w.start(scope), began: time.Now(), clock: noon, more: end != nil}
+	switch {
+	case taken:
+		l.seen, l.ours, l.taken = 1, 1, 1
+	case end != nil:
+		l.seen = 1 // of another namespace
 	}
 	if end != nil {
 		l.end = *end
@@ -88,7 +91,7 @@ func TestRowsGivenBackDuringAClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, scope, one := newWalks(), envelope.NonTenant(), at(1)
-		l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, taken: true, end: one}
+		l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 1, ours: 1, taken: 1, end: one}
 		time.Sleep(time.Millisecond)
 		w.forget(scope)
 		w.claimed(scope, l)
@@ -142,4 +145,36 @@ func TestPassesAreApart(t *testing.T) {
 	if got := w.start(envelope.NonTenant()); got != beginning {
 		t.Errorf("another scope's claim begins behind %v", got)
 	}
+}
+
+// One claim at a time looks where there is much. One that makes no progress keeps others away for a second, and again when
+// another one finds that it gets on.
+func TestClaimsAreKeptAwayForASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, scope, end := newWalks(), envelope.NonTenant(), at(1)
+		claim := func(what string, gated, refused bool, ours, taken int) {
+			t.Helper()
+			l := look{start: w.start(scope), began: time.Now(), clock: noon, more: !refused, seen: ours, ours: ours, taken: taken, end: end}
+			if l.gated = w.gated(scope); l.gated != gated {
+				t.Errorf("%s: gated is %t, want %t", what, l.gated, gated)
+			}
+			l.refused = refused
+			if more := w.claimed(scope, l); more == refused {
+				t.Errorf("%s: there may be more is %t", what, more)
+			}
+		}
+		claim("with nothing known", false, false, 5, 5)
+		claim("where there is much", true, false, 5, 5)
+		claim("refused", true, true, 0, 0)
+		time.Sleep(refusedFor - 1)
+		claim("refused again", true, true, 0, 0)
+		time.Sleep(1)
+		claim("for too long", false, false, 5, 5)
+		claim("and nobody came in between", false, false, 5, 5)
+		claim("and somebody did", false, false, 5, 3)
+		claim("so it waits again", true, true, 0, 0)
+		claim("that one is gone", true, false, 5, 5)
+		claim("where there is much", true, true, 0, 0)
+	})
 }

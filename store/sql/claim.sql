@@ -20,6 +20,9 @@
 -- planner could not rely on them.
 -- Locks: outbox rows only, and of these only what it means to write. Rows that another
 -- transaction has locked are passed over.
+{{- if .Gated}} Nothing is looked at if gate.sql said that
+-- another claim does.
+{{- end}}
 -- Order: none. One row tells how far the walk came, and has a null for the id of a row
 -- claimed; each other one is a row claimed, and has nulls for the rest.
 --
@@ -56,6 +59,9 @@ with due as materialized (
          {{- end}}
   from {{.Schema}}.aksara_operation_outbox o
   where o.tenant_scope = $1
+    {{- if .Gated}}
+    and (select current_setting('relay.gate') = 'true')
+    {{- end}}
     and o.exported_at is null
     and (o.next_attempt_at, o.id) > ($6::timestamptz, $7::bigint) and o.next_attempt_at <= statement_timestamp()
     and {{if .Exact}}o.claimed_by is null{{else}}(o.claim_expires_at is null or o.claim_expires_at <= statement_timestamp()){{end}}
@@ -208,11 +214,12 @@ with due as materialized (
   ) passed on true
 )
 select walked.cut, walked.seen, walked.ours, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
-       walked.passed_turn, walked.passed_id, statement_timestamp() as began, {{if .Abandoned}}(select min(claimed.token) from claimed){{else}}null::text{{end}} as token,
+       walked.passed_turn, walked.passed_id, statement_timestamp() as began, {{if .Gated}}current_setting('relay.gate') <> 'true'{{else}}false{{end}} as refused,
+       {{if .Abandoned}}(select min(claimed.token) from claimed){{else}}null::text{{end}} as token,
        null::bigint, null::uuid, null::varchar, null::timestamptz, null::integer, null::varchar, null::integer, null::text
 from walked
 union all
-select null, null, null, null, null, null, null, null, null, null, null, null,
+select null, null, null, null, null, null, null, null, null, null, null, null, null,
        claimed.id, claimed.operation_id, claimed.topic, claimed.created_at, claimed.export_attempts,
        claimed.expired, claimed.bytes, claimed.payload
 from claimed
