@@ -23,7 +23,7 @@ func exactlyOnce(ctx context.Context, s *stage) ([]target, error) {
 			if err != nil {
 				return nil, fmt.Errorf("drain %s: %w", m.name, err)
 			}
-			l, err := s.live(ctx, m.newTopic, tenancy{s.tenants, s.tenants, s.rate})
+			l, err := s.live(ctx, m.newTopic, tenancy{served: s.tenants, active: s.tenants, rate: s.rate})
 			if err != nil {
 				return nil, fmt.Errorf("latency %s: %w", m.name, err)
 			}

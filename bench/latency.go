@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"outboxrelay/relay"
 )
 
 // live is how events went while they were written.
@@ -18,20 +21,24 @@ type live struct {
 }
 
 // tenancy is how many tenants the relay serves, for how many of them events are written, and how many a second.
-type tenancy struct{ served, active, rate int }
+type tenancy struct {
+	served, active, rate int
+	poll                 time.Duration // the relay's poll interval; 0 for the usual one
+}
 
 // latency measures from commit to consumer, for a tenant, for several, and for a few among many; and what it costs when
 // nothing is written.
 func latency(ctx context.Context, s *stage) ([]target, error) {
 	t := table{
 		title: fmt.Sprintf("Latency: events written for %s, from COMMIT's return to the consumer, in ms", s.span),
-		head: []string{"tenants", "active", "rows/s", "p50", "p95", "p99", "longest", "relay, cores", "its PostgreSQL sessions, cores",
+		head: []string{"tenants", "active", "poll interval", "rows/s", "p50", "p95", "p99", "longest", "relay, cores", "its PostgreSQL sessions, cores",
 			"peak memory, MiB"},
 	}
 	var p50, p95, p99, cores, manyP99, idle, idleFew float64
 	for _, of := range []tenancy{
-		{1, 1, s.rate}, {s.tenants, s.tenants, s.rate}, {1, 1, s.fast}, {s.tenants, s.tenants, s.fast},
-		{s.crowd, s.crowd / 100, s.rate}, {s.tenants, 0, 0}, {s.crowd, 0, 0},
+		{1, 1, s.rate, 0}, {s.tenants, s.tenants, s.rate, 0}, {1, 1, s.fast, 0}, {s.tenants, s.tenants, s.fast, 0},
+		{s.crowd, s.crowd / 100, s.rate, 0}, {s.crowd, s.crowd / 100, s.rate, time.Second},
+		{s.tenants, 0, 0, 0}, {s.crowd, 0, 0, 100 * time.Millisecond}, {s.crowd, 0, 0, 0}, {s.crowd, 0, 0, time.Second},
 	} {
 		var all []live
 		for run := range s.runs {
@@ -46,27 +53,28 @@ func latency(ctx context.Context, s *stage) ([]target, error) {
 		at := func(p int) []float64 {
 			return each(all, func(l live) float64 { return milliseconds(percentile(l.delays, p)) })
 		}
-		relay := median(each(all, func(l live) float64 { return l.relay }))
+		program := median(each(all, func(l live) float64 { return l.relay }))
 		sessions := median(each(all, func(l live) float64 { return l.sessions }))
 		delays := []string{"-", "-", "-", "-"}
 		switch {
+		case of.poll != 0:
 		case of.active == 0 && of.served == s.crowd:
-			idle = relay + sessions
+			idle = program + sessions
 		case of.active == 0:
-			idleFew = relay + sessions
+			idleFew = program + sessions
 		case of.served == s.crowd:
 			manyP99 = median(at(99))
 		default:
 			p50, p95, p99 = max(p50, median(at(50))), max(p95, median(at(95))), max(p99, median(at(99)))
 			if of.rate == s.rate {
-				cores = max(cores, relay+sessions)
+				cores = max(cores, program+sessions)
 			}
 		}
 		if of.active > 0 {
 			delays = []string{spread(at(50), tenths), spread(at(95), tenths), spread(at(99), tenths), spread(at(100), tenths)}
 		}
-		cells := append([]string{whole(float64(of.served)), whole(float64(of.active)), whole(median(each(all, func(l live) float64 { return l.rate })))}, delays...)
-		t.add(append(cells, hundredths(relay), hundredths(sessions), spread(each(all, func(l live) float64 { return l.memory }), tenths))...)
+		cells := append([]string{whole(float64(of.served)), whole(float64(of.active)), cmp.Or(of.poll, relay.DefaultPollInterval).String(), whole(median(each(all, func(l live) float64 { return l.rate })))}, delays...)
+		t.add(append(cells, hundredths(program), hundredths(sessions), spread(each(all, func(l live) float64 { return l.memory }), tenths))...)
 	}
 	t.print(s.out)
 	return []target{
@@ -90,7 +98,11 @@ func (s *stage) live(ctx context.Context, newTopic topicMaker, of tenancy) (l li
 	if err != nil {
 		return l, err
 	}
-	r, err := s.startRelay(d, t, scopes(of.served))
+	var more []string
+	if of.poll != 0 {
+		more = append(more, "RELAY_POLL_INTERVAL="+of.poll.String())
+	}
+	r, err := s.startRelay(d, t, scopes(of.served), more...)
 	if err != nil {
 		return l, err
 	}

@@ -30,14 +30,16 @@ type relayProcess struct {
 	started time.Time
 }
 
-// startRelay runs the relay for some tenants.
-func (s *stage) startRelay(d database, t topic, tenants []envelope.Scope) (*relayProcess, error) {
+// startRelay runs the relay for some tenants, with more settings as NAME=value.
+func (s *stage) startRelay(d database, t topic, tenants []envelope.Scope, more ...string) (*relayProcess, error) {
 	ports, err := childproc.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
 	r := &relayProcess{address: childproc.Loopback(ports[0]), started: time.Now()}
-	if r.process, err = childproc.Start(s.relayCommand(d, t, tenants, r.address)); err != nil {
+	command := s.relayCommand(d, t, tenants, r.address)
+	command.Env = append(command.Env, more...)
+	if r.process, err = childproc.Start(command); err != nil {
 		return nil, err
 	}
 	return r, nil
