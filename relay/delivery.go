@@ -102,11 +102,23 @@ func (d *delivery) suspect() bool {
 // leftBehind is true for a claim of rows that a former one has left behind.
 func (d *delivery) leftBehind() bool { return Marks(d.claim.Token) > 0 }
 
-// deliver takes a claim to its end, and returns when that is reached or no worker has to wait
-// for it. It calls beat at each step; one that takes long is the database's, which is then left
-// to itself: nothing more is claimed of the scope until it is through.
-func (r *Relay) deliver(ctx context.Context, d *delivery, beat func()) {
-	ended := r.begin(ctx, d)
+// deliver takes claims to their ends, and returns when these are reached or no worker has to wait
+// for them. It calls beat at each step.
+func (r *Relay) deliver(ctx context.Context, claims []Claim, beat func()) {
+	deliveries, ended := make([]*delivery, len(claims)), make([]<-chan struct{}, len(claims))
+	for i, claim := range claims {
+		deliveries[i] = newDelivery(claim)
+		ended[i] = r.begin(ctx, deliveries[i])
+	}
+	for i, d := range deliveries {
+		beat()
+		r.attend(d, ended[i], beat)
+	}
+}
+
+// attend waits for the end of a delivery, or until no worker has to. A step that takes long is the database's, which
+// is then left to itself: nothing more is claimed of the scope until it is through.
+func (r *Relay) attend(d *delivery, ended <-chan struct{}, beat func()) {
 	for {
 		select {
 		case <-ended:
@@ -325,7 +337,7 @@ func (r *Relay) markLate(ctx context.Context, d *delivery) {
 			}
 		}
 		d.known = now
-		if err := r.settleOnce(ctx, d, d.claim, late); err != nil {
+		if err := r.settleOnce(ctx, d, d.claim, late, r.write); err != nil {
 			r.insist(ctx, d, d.claim, late, err)
 		}
 	}

@@ -67,13 +67,6 @@ type Session interface {
 // ExactStore is what a [Store] can besides in exactly-once mode. Its claims with [Request.Exact]
 // and their settlements are durable when they return, as far as the server keeps that; see Durable.
 type ExactStore interface {
-	// ClaimAll makes claims of scopes that differ, as [Store.Claim] does each of them, all in one
-	// transaction: after an error nothing is claimed, or nobody knows. A row with a large payload
-	// may have an Err of class [NotAttempted] unless its claim is the only one.
-	ClaimAll(ctx context.Context, reqs []Request) ([]Claim, error)
-	// SettleAll settles claims, as [Store.Settle] does each of them, what was exported all in one
-	// transaction.
-	SettleAll(ctx context.Context, all []Settlement) ([][]Result, error)
 	// Held tells which claims hold rows of some scopes, expired or not, in one round trip. It
 	// looks at the rows that came due first, some ten thousand of each scope.
 	Held(ctx context.Context, scopes []envelope.Scope) ([]Held, error)
@@ -82,12 +75,6 @@ type ExactStore interface {
 	Durable(ctx context.Context) error
 	// Identity names the database and the place in it that the rows are in.
 	Identity(ctx context.Context) (string, error)
-}
-
-// Settlement is what is to be written about rows of a claim.
-type Settlement struct {
-	Claim    Claim
-	Verdicts []Verdict
 }
 
 // Held is what a claim holds of a scope.

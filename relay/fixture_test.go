@@ -192,6 +192,7 @@ type tally struct {
 	statuses  map[relay.Status]int
 	troubles  map[relay.TroubleKind]int
 	last      map[relay.TroubleKind]error
+	blamed    map[envelope.Scope]bool // of database troubles
 }
 
 func (o *tally) Claimed(c relay.Claim, _ time.Duration) {
@@ -248,14 +249,18 @@ func (o *tally) Fenced(relay.Slot, relay.Fencing) {}
 func (o *tally) Trouble(t relay.Trouble) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if t.Err == nil || !t.Scope.Valid() {
+	if t.Err == nil || !t.Scope.Valid() && t.Kind != relay.DatabaseTrouble {
 		o.Errorf("trouble without error or scope: %+v", t)
 	}
 	if o.troubles == nil {
 		o.troubles, o.last = map[relay.TroubleKind]int{}, map[relay.TroubleKind]error{}
+		o.blamed = map[envelope.Scope]bool{}
 	}
 	o.troubles[t.Kind]++
 	o.last[t.Kind] = t.Err
+	if t.Kind == relay.DatabaseTrouble {
+		o.blamed[t.Scope] = true
+	}
 }
 
 // trouble is how often one kind was told, and the last error of it.
@@ -263,6 +268,18 @@ func (o *tally) trouble(kind relay.TroubleKind) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.troubles[kind], o.last[kind]
+}
+
+// blames fails unless all database troubles were of that scope.
+func (o *tally) blames(want envelope.Scope) {
+	o.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for scope := range o.blamed {
+		if scope != want {
+			o.Errorf("a trouble with the database is told of %s, want it of %s only", scope, want)
+		}
+	}
 }
 
 // status is how many verdicts ended so.

@@ -44,7 +44,7 @@ const (
 // Trouble is something that keeps events from being relayed.
 type Trouble struct {
 	Kind  TroubleKind
-	Scope envelope.Scope // whose events are concerned
+	Scope envelope.Scope // whose events are concerned; zero if nobody's alone
 	Row   int64          // the outbox row's id, for one row's trouble; else 0
 	Err   error          // without secrets and payload
 }

@@ -54,6 +54,9 @@ type Claim struct {
 	// More is true if the next claim may find rows at once: this one left some that it had
 	// no room for or did not look at, or some may have come due behind it.
 	More bool
+	// Busy is true if nothing was looked at, because another claim of the scope was being made. That
+	// says nothing of the scope.
+	Busy bool
 	// Abandoned is true if there are rows that a claim which ran out has left behind, for
 	// claims of their own.
 	Abandoned bool
@@ -107,6 +110,11 @@ type Store interface {
 	// too long. The rows belong to the caller.
 	Claim(ctx context.Context, req Request) (Claim, error)
 
+	// ClaimAll makes claims of scopes that differ, as Claim does each of them, all in one
+	// transaction: after an error nothing is claimed, or nobody knows. A row with a large payload
+	// may have an Err of class [NotAttempted] unless its claim is the only one.
+	ClaimAll(ctx context.Context, reqs []Request) ([]Claim, error)
+
 	// Due looks at several scopes, one after the other in one round trip, and says for each,
 	// in the same order, how long it is until its first row comes due that nobody holds and
 	// that isn't parked: 0 or less if there is such a row, [Never] if there is none. It is a
@@ -119,6 +127,10 @@ type Store interface {
 	// written already is not written twice. An error has class [RowFault] if the database
 	// answered and refused what was to be written: fewer rows may then go through.
 	Settle(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error)
+
+	// SettleAll settles claims, as Settle does each of them, what was exported all in one
+	// transaction.
+	SettleAll(ctx context.Context, all []Settlement) ([][]Result, error)
 
 	// Renew gives rows of the claim a new lease from now on, and tells which of them the
 	// claim still held, in no order. The others it has lost. It takes the marks off the
@@ -187,6 +199,12 @@ const (
 	KeepDue time.Duration = -1
 	Park    time.Duration = 1<<63 - 1
 )
+
+// Settlement is what is to be written about rows of a claim.
+type Settlement struct {
+	Claim    Claim
+	Verdicts []Verdict
+}
 
 // Result is what became of one verdict.
 type Result struct {

@@ -132,11 +132,12 @@ type Relay struct {
 	pulse     *pulse
 	abandoned *abandoned
 
-	started    time.Time      // when Run was called
-	background sync.WaitGroup // sends, and waits for late answers
-	flights    sync.Map       // the deliveries under way
-	insisting  chan struct{}  // holds the places of the calls that try a settlement again
-	followed   atomic.Int64   // bytes of the claims that are followed in the background
+	started     time.Time      // when Run was called
+	background  sync.WaitGroup // sends, and waits for late answers
+	flights     sync.Map       // the deliveries under way
+	insisting   chan struct{}  // holds the places of the calls that try a settlement again
+	settlements chan settling  // to be written together with others
+	followed    atomic.Int64   // bytes of the claims that are followed in the background
 
 	identityMu sync.Mutex
 	identity   string // see source
@@ -159,7 +160,7 @@ func New(cfg Config, store Store, sink Sink, observer Observer) (*Relay, error) 
 	r := &Relay{
 		cfg: cfg, store: store, sink: sink, observer: observer, policy: p,
 		database: newGate(p.jitter), pulse: newPulse(cfg.Workers + 1), abandoned: newAbandoned(),
-		insisting: make(chan struct{}, insistAtOnce),
+		insisting: make(chan struct{}, insistAtOnce), settlements: make(chan settling),
 		strangers: strangers{scopes: map[envelope.Scope]bool{}},
 	}
 	if cfg.ExactlyOnce != nil {

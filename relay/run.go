@@ -30,10 +30,12 @@ func (r *Relay) SetScopes(scopes []envelope.Scope) {
 func (r *Relay) Run(ctx context.Context) error {
 	r.started = time.Now()
 	inFlight, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
-	var workers sync.WaitGroup
+	var workers, writers sync.WaitGroup
+	settled := make(chan struct{}) // closed when nothing is left to be settled
 	if r.cfg.ExactlyOnce == nil {
 		for i := range r.cfg.Workers {
 			workers.Go(func() { r.work(ctx, inFlight, i) })
+			writers.Go(func() { r.writeSettlements(inFlight, settled) })
 		}
 		workers.Go(func() { r.workAbandoned(ctx, inFlight, r.cfg.Workers) })
 	} else {
@@ -48,6 +50,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer timer.Stop()
 	workers.Wait()
 	r.background.Wait()
+	close(settled)
+	writers.Wait()
 	giveUp(nil)
 	return nil
 }
@@ -75,10 +79,12 @@ func (r *Relay) work(ctx, inFlight context.Context, worker int) {
 			leave()
 			continue
 		}
-		claim, err := r.takeTurn(inFlight, next.turns[0], Request{})
+		turns := r.scheduler.mix(next.turns[0], min(mostMixed, r.cfg.BatchRows))
+		claims, err := r.takeTurns(inFlight, turns, Request{})
 		leave()
-		if err == nil && len(claim.Rows) > 0 {
-			r.deliver(inFlight, newDelivery(claim), func() { r.pulse.busy(worker) })
+		if err == nil {
+			claims = slices.DeleteFunc(claims, func(c Claim) bool { return len(c.Rows) == 0 })
+			r.deliver(inFlight, claims, func() { r.pulse.busy(worker) })
 		}
 	}
 }

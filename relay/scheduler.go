@@ -36,9 +36,6 @@ const (
 	// quickClaim is what a claim may take, unless it is of so few rows as there can be.
 	quickClaim = 3 * time.Second
 
-	// mostMixed is how many scopes are claimed of in one transaction at most, each a share of a batch.
-	mostMixed = 16
-
 	// Scopes of which nothing could be claimed are looked at together, if there are so
 	// many of them: so few cost as much to look at as to claim from. If their topic is in
 	// trouble a single one is looked at too: only who has something to send is to probe it.
@@ -209,9 +206,9 @@ func (s *scheduler) mix(first *turn, most int) []*turn {
 	return turns
 }
 
-// light is true if a small claim of the scope is likely to go well and to take all there is.
+// light is true if a small claim of the scope is likely to go well and to take all there is, and its events to get through.
 func (t *turn) light() bool {
-	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0
+	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0 && time.Since(t.topic.through) < lately
 }
 
 // apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
@@ -360,6 +357,10 @@ func (s *scheduler) wake(t *turn, due time.Time) {
 // Also a claim that found rows is followed by a wait, if it was all of them: under a steady
 // load that makes for few claims, of some rows each.
 func (s *scheduler) claimed(t *turn, c Claim) {
+	if c.Busy {
+		s.busy(t)
+		return
+	}
 	s.mu.Lock()
 	if t.most *= 2; t.most > mostProbed {
 		t.most = 0
@@ -378,6 +379,15 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 	}
 	first := min(firstIdleWait+time.Duration(c.Seen-len(c.Rows))*waitPerBlocked, longestFirstWait)
 	t.wait = min(max(t.wait*3/2, first), s.poll)
+	s.put(t, t.wait)
+}
+
+// busy gives a turn back after a claim that found another one under way.
+func (s *scheduler) busy(t *turn) {
+	s.mu.Lock()
+	s.probed(t)
+	s.mu.Unlock()
+	t.wait = min(max(t.wait*3/2, firstIdleWait), s.poll)
 	s.put(t, t.wait)
 }
 

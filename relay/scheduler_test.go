@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -410,12 +412,12 @@ func TestOnlyWhoHasWorkProbes(t *testing.T) {
 	})
 }
 
-// Scopes that have little are claimed of together, one that has much by itself, and after a claim that failed each by itself:
-// which of them was the reason is known then.
+// Scopes that have little are claimed of together, if events get through to their topic, one that has much by itself, and after
+// a claim that failed each by itself: which of them was the reason is known then.
 func TestSchedulerMixesLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)
+		s := newScheduler(DefaultPollInterval, func(envelope.Scope) string { return "events" }, nothing)
 		var scopes []envelope.Scope
 		for i := range mostMixed + 4 {
 			scopes = append(scopes, testScope(t, fmt.Sprint("t-", i)))
@@ -433,6 +435,12 @@ func TestSchedulerMixesLittle(t *testing.T) {
 			}
 			return s.mix(next.turns[0], mostMixed)
 		}
+		unknown := take()
+		if len(unknown) != 1 {
+			t.Errorf("while nothing has got through %d scopes are claimed of together, want one", len(unknown))
+		}
+		s.later(unknown[0], 0)
+		s.delivered(unknown[0].scope, true, time.Now(), func(d time.Duration) time.Duration { return d })
 		first, second := take(), take()
 		if len(first) != mostMixed || len(second) != 4 {
 			t.Fatalf("%d and %d scopes are claimed of together, want %d and 4", len(first), len(second), mostMixed)
@@ -457,4 +465,59 @@ func TestSchedulerMixesLittle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While another relay claims of a scope it comes again after growing waits, and what is known of it stays.
+func TestSchedulerWaitsForOtherRelays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(DefaultPollInterval, func(envelope.Scope) string { return "events" }, nothing)
+		s.set([]envelope.Scope{testScope(t, "acme")})
+		next := func(want time.Duration) *turn {
+			t.Helper()
+			begin := time.Now()
+			next, ok := s.next(t.Context())
+			if took := time.Since(begin); !ok || next.look || took != want {
+				t.Fatalf("a turn came after %s, for a look %t, want one for a claim after %s", took, next.look, want)
+			}
+			return next.turns[0]
+		}
+		s.claimed(next(0), Claim{Rows: make([]Row, 1), More: true})
+		wait := time.Duration(0)
+		for range 12 {
+			turn := next(wait)
+			if !turn.much {
+				t.Error("it is forgotten that the scope has much")
+			}
+			s.claimed(turn, Claim{Busy: true})
+			wait = min(max(wait*3/2, firstIdleWait), DefaultPollInterval)
+		}
+		if wait != DefaultPollInterval {
+			t.Errorf("it waits for %s in the end, want the poll interval", wait)
+		}
+	})
+}
+
+// Relays with the same scopes begin with different ones. The caller's list stays as it is.
+func TestRelaysBeginWithDifferentScopes(t *testing.T) {
+	t.Parallel()
+	var given []envelope.Scope
+	for i := range 100 {
+		given = append(given, testScope(t, fmt.Sprint("t-", i)))
+	}
+	scopes := slices.Clone(given)
+	var orders [2][]envelope.Scope
+	for i := range orders {
+		r := &Relay{scheduler: newScheduler(DefaultPollInterval, envelope.Scope.String, nothing)}
+		r.SetScopes(scopes)
+		for r.scheduler.idle.Len() > 0 {
+			orders[i] = append(orders[i], heap.Pop(&r.scheduler.idle).(*turn).scope)
+		}
+	}
+	if len(orders[0]) != len(given) || slices.Equal(orders[0], orders[1]) {
+		t.Errorf("two relays begin with %d and %d scopes, in the same order", len(orders[0]), len(orders[1]))
+	}
+	if !slices.Equal(scopes, given) {
+		t.Error("the caller's list was changed")
+	}
 }

@@ -17,20 +17,23 @@ const insistAtOnce = 2
 // settle writes verdicts, and has what can't be written tried again in the background: a row that
 // was delivered must be marked, not sent again.
 func (r *Relay) settle(ctx context.Context, d *delivery, verdicts []Verdict) {
-	if err := r.settleOnce(ctx, d, d.claim, verdicts); err != nil && ctx.Err() == nil {
+	if err := r.settleOnce(ctx, d, d.claim, verdicts, r.writeTogether); err != nil && ctx.Err() == nil {
 		r.release(d)
 		claim := d.claim // renewals change it
 		d.insisting.Go(func() { r.insist(ctx, d, claim, verdicts, err) })
 	}
 }
 
+// writer writes verdicts on rows of a claim, and tells of it.
+type writer func(context.Context, Claim, []Verdict) ([]Result, error)
+
 // settleOnce tries that once.
-func (r *Relay) settleOnce(ctx context.Context, d *delivery, claim Claim, verdicts []Verdict) error {
+func (r *Relay) settleOnce(ctx context.Context, d *delivery, claim Claim, verdicts []Verdict, write writer) error {
 	if len(verdicts) == 0 {
 		return nil
 	}
 	d.beat()
-	_, err := r.write(ctx, claim, verdicts)
+	_, err := write(ctx, claim, verdicts)
 	if err != nil && ctx.Err() == nil {
 		r.failed(claim.Scope, err)
 	}
@@ -102,10 +105,10 @@ func (r *Relay) insistOnce(ctx context.Context, d *delivery, claim Claim, verdic
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return r.settleOnce(ctx, d, claim, verdicts)
+	return r.settleOnce(ctx, d, claim, verdicts, r.write)
 }
 
-// write writes verdicts on rows of a claim, and tells of it.
+// write is a writer.
 func (r *Relay) write(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error) {
 	start := time.Now()
 	results, err := r.store.Settle(ctx, claim, verdicts)

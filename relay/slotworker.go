@@ -3,8 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -108,38 +106,6 @@ func (w *slotWorker) claim(ctx context.Context, first *turn) (claims []Claim, er
 	return claims, nil
 }
 
-// takeTurns makes the claims of some turns, all in one transaction, and gives the turns back.
-func (w *slotWorker) takeTurns(ctx context.Context, turns []*turn, req Request) ([]Claim, error) {
-	if len(turns) == 1 {
-		claim, err := w.takeTurn(ctx, turns[0], req)
-		return []Claim{claim}, err
-	}
-	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !w.canSend(t) })
-	if len(turns) == 0 {
-		return nil, nil
-	}
-	reqs := make([]Request, len(turns))
-	for i, t := range turns {
-		reqs[i] = w.complete(w.request(t, req, mostMixed))
-	}
-	start := time.Now()
-	claims, err := w.cfg.ExactlyOnce.Store.ClaimAll(ctx, reqs)
-	if err != nil {
-		w.database.blame(err)
-		if ClassOf(err) != RowFault { // else each is told of with its scope
-			w.observer.Trouble(Trouble{Kind: DatabaseTrouble, Err: fmt.Errorf("claim: %w", err)})
-		}
-		w.scheduler.apart(turns)
-		return nil, err
-	}
-	w.database.worked()
-	for i, claim := range claims {
-		w.made(claim, time.Since(start))
-		w.scheduler.claimed(turns[i], claim)
-	}
-	return claims, nil
-}
-
 // deliver sends the events of claims that share a token in one transaction, and marks them.
 func (w *slotWorker) deliver(ctx context.Context, claims []Claim) {
 	if len(claims) == 0 {
@@ -221,7 +187,7 @@ func (w *slotWorker) markTogether(ctx context.Context, sent transaction) error {
 		all[i] = Settlement{Claim: s.claim, Verdicts: s.committed(w.policy)}
 	}
 	start := time.Now()
-	results, err := w.cfg.ExactlyOnce.Store.SettleAll(ctx, all)
+	results, err := w.store.SettleAll(ctx, all)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	return claims[0], nil
 }
 
-// ClaimAll implements [relay.ExactStore].
+// ClaimAll implements [relay.Store].
 func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
 	indexed, err := s.indexed(ctx)
 	if err != nil {
@@ -89,8 +89,11 @@ func (s *Store) startOf(req relay.Request) (l look, ok bool) {
 		l.start, ok = s.walks.abandonedAt(req.Scope)
 		return l, ok
 	}
-	gated := req.Rows > 1 && s.walks.gated(req.Scope) // who asks for one row is told whether there is one
-	return look{start: s.walks.start(req.Scope), gated: gated}, true
+	l.start = s.walks.start(req.Scope)
+	if req.Rows > 1 { // who asks for one row is told whether there is one
+		l.gated, l.past = s.walks.gated(req.Scope)
+	}
+	return l, true
 }
 
 // claimWork is the statement of a claim, which fills claim and look.
@@ -105,6 +108,7 @@ func (s *Store) claimWork(req relay.Request, indexed bool, claim *relay.Claim, l
 			arguments = append(arguments, marksBelow(req))
 		}
 		if look.gated {
+			arguments = append(arguments, look.past)
 			b.Queue(s.sql.gate, s.gate(req.Namespace, req.Scope))
 		}
 		b.Queue(s.claimText(claimKey{req.Rows, req.Abandoned, req.Exact, look.gated, indexed}), arguments...).Query(func(rows pgx.Rows) error { return scanClaim(rows, claim, look) })
@@ -147,8 +151,7 @@ func leaveLarge(claim *relay.Claim) {
 
 var errLarge = relay.NotAttempted.Wrap(errors.New("the payload is large, and read when its scope is claimed of by itself"))
 
-// gate is the number by which claims of one scope and namespace keep each other from looking at the same rows. If
-// two have the same number one of them may have to come again, and that is all.
+// gate is the number by which claims of one scope and namespace keep each other from looking at the same rows.
 func (s *Store) gate(namespace string, scope envelope.Scope) int64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, strings.Join([]string{"relay", s.schema, namespace, scope.Stored()}, "\x00")) // it never fails
@@ -236,7 +239,7 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	)
 	ofWalk := []any{
 		&look.more, &claim.Seen, &look.ours, &claim.Pushed, &look.end.due, &end, &look.abandoned.due, &abandoned,
-		&look.passed.due, &passed, &look.clock, &look.refused, &token, nil, nil, nil, nil, nil, nil, nil, nil,
+		&look.passed.due, &passed, &look.clock, &look.gate, &token, nil, nil, nil, nil, nil, nil, nil, nil,
 	}
 	ofRow := []any{
 		nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
@@ -258,6 +261,7 @@ func scanClaim(rows pgx.Rows, claim *relay.Claim, look *look) error {
 	// A walk begins behind its position, so those of rows that it is to meet are one before.
 	look.end.id, look.abandoned.id, look.passed.id = end.Int64, abandoned.Int64-1, passed.Int64-1
 	look.seen = claim.Seen
+	claim.Busy = look.refused()
 	if token.Valid {
 		claim.Token = token.String
 	}

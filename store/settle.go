@@ -29,7 +29,7 @@ func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	return results[0], nil
 }
 
-// SettleAll implements [relay.ExactStore]. Deadlocks are tried again here.
+// SettleAll implements [relay.Store]. Deadlocks are tried again here.
 func (s *Store) SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error) {
 	for try := 1; ; try++ {
 		results, err := s.settle(ctx, all)

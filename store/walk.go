@@ -23,9 +23,11 @@ const (
 	// before the present a look begins that only wants what is new.
 	lateCommits = 5 * time.Second
 
-	// Whoever keeps others from looking at a scope may make no progress itself: its network is cut
-	// while the server sends it what it has claimed. So long it is waited for.
-	refusedFor = time.Second
+	// A transaction that keeps others from looking at a scope may make no progress: its process stands still, or its
+	// network is cut, while the server sends it what it has claimed. So long it is waited for.
+	longClaim = time.Second
+
+	openGate = "open" // see gate.sql
 )
 
 // position is a place in the order in which claims look at a scope's rows.
@@ -47,7 +49,13 @@ type walks struct {
 	passes   map[envelope.Scope]*pass
 	returned map[envelope.Scope]time.Time // when rows were last given back
 	left     map[envelope.Scope]position  // before the first row known that a claim which ran out left behind
-	refused  map[envelope.Scope]time.Time // since when claims found that others look
+	holders  map[envelope.Scope]holder    // of claims that found another one under way
+}
+
+// holder is a transaction that claims of a scope, by the server's name for it.
+type holder struct {
+	name string
+	seen time.Time // first
 }
 
 // pass is one that took more than one claim.
@@ -62,7 +70,7 @@ type pass struct {
 }
 
 func newWalks() walks {
-	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}, left: map[envelope.Scope]position{}, refused: map[envelope.Scope]time.Time{}}
+	return walks{passes: map[envelope.Scope]*pass{}, returned: map[envelope.Scope]time.Time{}, left: map[envelope.Scope]position{}, holders: map[envelope.Scope]holder{}}
 }
 
 // start is where the next claim of a scope begins to look.
@@ -82,23 +90,24 @@ func (w *walks) start(scope envelope.Scope) position {
 }
 
 // gated is whether a claim looks only if no other one does. It is where there is much. Where there is little it costs less to
-// look in vain.
-func (w *walks) gated(scope envelope.Scope) bool {
+// look in vain. past is a transaction that is not waited for any more, "" if there is none.
+func (w *walks) gated(scope envelope.Scope) (gated bool, past string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	since, refused := w.refused[scope]
-	return w.passes[scope] != nil && (!refused || time.Since(since) < refusedFor)
+	if h, ok := w.holders[scope]; ok && time.Since(h.seen) >= longClaim {
+		past = h.name
+	}
+	return w.passes[scope] != nil, past
 }
 
-// met tells whether a claim met another one. One that was not gated, because another had been in the way for too long, may have met it
-// nevertheless, or found that it makes no progress. The caller holds mu.
+// met remembers the transaction that a claim met. The caller holds mu.
 func (w *walks) met(scope envelope.Scope, l look) {
-	_, before := w.refused[scope]
 	switch {
-	case l.refused && !before, !l.gated && before && l.taken < l.ours:
-		w.refused[scope] = time.Now()
-	case l.gated && !l.refused:
-		delete(w.refused, scope)
+	case !l.gated:
+	case l.gate == openGate:
+		delete(w.holders, scope)
+	case l.gate != w.holders[scope].name:
+		w.holders[scope] = holder{name: l.gate, seen: time.Now()}
 	}
 }
 
@@ -113,11 +122,15 @@ type look struct {
 	ours  int                // those of them that are of its namespace
 	taken int                // rows that it took or moved
 
-	gated     bool     // it looked only if no other claim did
-	refused   bool     // another did
+	gated     bool     // it looked only if no other claim did, or only one in that transaction:
+	past      string   //
+	gate      string   // open, or the transaction that looked
 	passed    position // before the first row that stands behind one that can't be claimed yet; due is invalid if there was none
 	abandoned position // before the first row left behind that it saw and did not take; due is invalid if there was none
 }
+
+// refused is true for a claim that looked at nothing because another one did.
+func (l *look) refused() bool { return l.gated && l.gate != openGate && l.gate != l.past }
 
 // claimed tells how a claim ended, and says whether the next one may find more at once.
 // That is also so at the end of a pass that took rows: others may have come due
@@ -125,7 +138,7 @@ type look struct {
 func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.met(scope, l); l.refused {
+	if w.met(scope, l); l.refused() {
 		return false
 	}
 	if l.start == beginning {

@@ -147,34 +147,36 @@ func TestPassesAreApart(t *testing.T) {
 	}
 }
 
-// One claim at a time looks where there is much. One that makes no progress keeps others away for a second, and again when
-// another one finds that it gets on.
+// One claim at a time looks where there is much. A transaction that makes no progress keeps others away for a second, and what
+// it did says nothing of the next one.
 func TestClaimsAreKeptAwayForASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, scope, end := newWalks(), envelope.NonTenant(), at(1)
-		claim := func(what string, gated, refused bool, ours, taken int) {
+		claim := func(what string, gated bool, past, gate string, refused bool) {
 			t.Helper()
-			l := look{start: w.start(scope), began: time.Now(), clock: noon, more: !refused, seen: ours, ours: ours, taken: taken, end: end}
-			if l.gated = w.gated(scope); l.gated != gated {
-				t.Errorf("%s: gated is %t, want %t", what, l.gated, gated)
+			l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 5, ours: 5, taken: 5, end: end, gate: gate}
+			if l.gated, l.past = w.gated(scope); l.gated != gated || l.past != past {
+				t.Errorf("%s: gated is %t and past %q, want %t and %q", what, l.gated, l.past, gated, past)
 			}
-			l.refused = refused
-			if more := w.claimed(scope, l); more == refused {
-				t.Errorf("%s: there may be more is %t", what, more)
+			if more := w.claimed(scope, l); l.refused() != refused || more == refused {
+				t.Errorf("%s: refused is %t, and that there may be more %t", what, l.refused(), more)
 			}
 		}
-		claim("with nothing known", false, false, 5, 5)
-		claim("where there is much", true, false, 5, 5)
-		claim("refused", true, true, 0, 0)
-		time.Sleep(refusedFor - 1)
-		claim("refused again", true, true, 0, 0)
+		claim("with nothing known", false, "", "", false)
+		claim("where there is much", true, "", openGate, false)
+		claim("another one looks", true, "", "4/7", true)
+		time.Sleep(longClaim - 1)
+		claim("still", true, "", "4/7", true)
 		time.Sleep(1)
-		claim("for too long", false, false, 5, 5)
-		claim("and nobody came in between", false, false, 5, 5)
-		claim("and somebody did", false, false, 5, 3)
-		claim("so it waits again", true, true, 0, 0)
-		claim("that one is gone", true, false, 5, 5)
-		claim("where there is much", true, true, 0, 0)
+		claim("for too long", true, "4/7", "4/7", false)
+		claim("and on", true, "4/7", "4/7", false)
+		claim("it is gone, and there is another", true, "4/7", "4/8", true)
+		time.Sleep(longClaim - 1)
+		claim("which ends in time", true, "", "4/9", true)
+		time.Sleep(1)
+		claim("as the next one does", true, "", openGate, false)
+		time.Sleep(longClaim)
+		claim("nothing is known of any", true, "", "4/9", true)
 	})
 }

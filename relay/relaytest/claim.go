@@ -33,10 +33,13 @@ func (s *Store) Claim(ctx context.Context, req relay.Request) (relay.Claim, erro
 	return claim, nil
 }
 
-// ClaimAll implements [relay.ExactStore]. A Fault sees it as the claim of the first scope.
+// ClaimAll implements [relay.Store]. A Fault sees it as as many claims.
 func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
-	claims := make([]relay.Claim, len(reqs))
-	err := s.call(ctx, Call{Scope: reqs[0].Scope, Token: reqs[0].Token, Rows: reqs[0].Rows}, func() {
+	claims, calls := make([]relay.Claim, len(reqs)), make([]Call, len(reqs))
+	for i, req := range reqs {
+		calls[i] = Call{Scope: req.Scope, Token: req.Token, Rows: req.Rows}
+	}
+	err := s.callAll(ctx, calls, func() {
 		for i, req := range reqs {
 			claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: time.Now().Add(req.Lease)}
 			s.claim(req, &claims[i])

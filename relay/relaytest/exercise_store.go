@@ -1,7 +1,6 @@
 package relaytest
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +14,6 @@ import (
 // Outbox is a store under test, and the way to its rows behind its back.
 type Outbox interface {
 	relay.Store
-	// ClaimAll and SettleAll are those of [relay.ExactStore].
-	ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error)
-	SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error)
 
 	// Add appends the next n events of an operation, due at once, and makes the
 	// operation if there is none yet.

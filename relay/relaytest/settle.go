@@ -18,11 +18,13 @@ func (s *Store) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.
 	return results[0], nil
 }
 
-// SettleAll implements [relay.ExactStore]. A Fault sees it as the settlement of the first claim.
+// SettleAll implements [relay.Store]. A Fault sees it as as many settlements.
 func (s *Store) SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error) {
-	results := make([][]relay.Result, len(all))
-	first := all[0]
-	err := s.call(ctx, Call{Scope: first.Claim.Scope, Token: first.Claim.Token, Verdicts: first.Verdicts}, func() {
+	results, calls := make([][]relay.Result, len(all)), make([]Call, len(all))
+	for i, one := range all {
+		calls[i] = Call{Scope: one.Claim.Scope, Token: one.Claim.Token, Verdicts: one.Verdicts}
+	}
+	err := s.callAll(ctx, calls, func() {
 		now := s.now() // one instant: what is delayed alike comes due together
 		for i, one := range all {
 			results[i] = make([]relay.Result, len(one.Verdicts))

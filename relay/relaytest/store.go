@@ -178,13 +178,21 @@ func (s *Store) find(id int64) *Stored {
 
 // call runs a call's effect between the two looks of the store's Fault.
 func (s *Store) call(ctx context.Context, c Call, effect func()) error {
+	return s.callAll(ctx, []Call{c}, effect)
+}
+
+// callAll runs the effect of several calls that are one. The first error of a look ends it.
+func (s *Store) callAll(ctx context.Context, calls []Call, effect func()) error {
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
-	if fault == nil {
-		fault = func(context.Context, Call, bool) error { return nil }
+	look := func(done bool) (err error) {
+		for i := 0; i < len(calls) && fault != nil && err == nil; i++ {
+			err = fault(ctx, calls[i], done)
+		}
+		return err
 	}
-	if err := fault(ctx, c, false); err != nil {
+	if err := look(false); err != nil {
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -193,5 +201,5 @@ func (s *Store) call(ctx context.Context, c Call, effect func()) error {
 	s.mu.Lock()
 	effect()
 	s.mu.Unlock()
-	return fault(ctx, c, true)
+	return look(true)
 }

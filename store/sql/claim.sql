@@ -13,6 +13,7 @@
 -- a parked one is looked at again  $6, $7 the due time and id that the walk begins behind
 -- $8 most bytes of payload text
 {{- if .Abandoned}}  $9 so many marks are too many
+{{- else if .Gated}}  $9 a transaction that makes no progress
 {{- end}}
 --
 -- Looks at so many due rows and no more, whatever they turn out to be, and tells where
@@ -21,7 +22,7 @@
 -- Locks: outbox rows only, and of these only what it means to write. Rows that another
 -- transaction has locked are passed over.
 {{- if .Gated}} Nothing is looked at if gate.sql said that
--- another claim does.
+-- another transaction does, unless it is that of $9.
 {{- end}}
 -- Order: none. One row tells how far the walk came, and has a null for the id of a row
 -- claimed; each other one is a row claimed, and has nulls for the rest.
@@ -60,7 +61,7 @@ with due as materialized (
   from {{.Schema}}.aksara_operation_outbox o
   where o.tenant_scope = $1
     {{- if .Gated}}
-    and (select current_setting('relay.gate') = 'true')
+    and (select current_setting('relay.gate') in ('open', $9))
     {{- end}}
     and o.exported_at is null
     and (o.next_attempt_at, o.id) > ($6::timestamptz, $7::bigint) and o.next_attempt_at <= statement_timestamp()
@@ -214,7 +215,7 @@ with due as materialized (
   ) passed on true
 )
 select walked.cut, walked.seen, walked.ours, walked.moved, walked.next_attempt_at, walked.id, walked.turn, walked.abandoned_id,
-       walked.passed_turn, walked.passed_id, statement_timestamp() as began, {{if .Gated}}current_setting('relay.gate') <> 'true'{{else}}false{{end}} as refused,
+       walked.passed_turn, walked.passed_id, statement_timestamp() as began, {{if .Gated}}current_setting('relay.gate'){{else}}''{{end}} as gate,
        {{if .Abandoned}}(select min(claimed.token) from claimed){{else}}null::text{{end}} as token,
        null::bigint, null::uuid, null::varchar, null::timestamptz, null::integer, null::varchar, null::integer, null::text
 from walked

@@ -1,0 +1,136 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// mostMixed is how many scopes are claimed of, or claims settled, in one transaction at most. A claim then
+	// gets such a share of a batch.
+	mostMixed = 16
+
+	// longQueue is how long a settlement waits for others that are being written.
+	longQueue = 100 * time.Millisecond
+)
+
+// takeTurns makes the claims of some turns, all in one transaction, and gives the turns back. What scopes that have
+// little cost is mostly the transaction, and its statements are sent together.
+func (r *Relay) takeTurns(ctx context.Context, turns []*turn, req Request) ([]Claim, error) {
+	if len(turns) == 1 {
+		claim, err := r.takeTurn(ctx, turns[0], req)
+		return []Claim{claim}, err
+	}
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !r.canSend(t) })
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	reqs := make([]Request, len(turns))
+	for i, t := range turns {
+		reqs[i] = r.complete(r.request(t, req, mostMixed))
+	}
+	start := time.Now()
+	claims, err := r.store.ClaimAll(ctx, reqs)
+	if err != nil {
+		r.database.blame(err)
+		if ClassOf(err) != RowFault { // else each is told of with its scope
+			r.observer.Trouble(Trouble{Kind: DatabaseTrouble, Err: fmt.Errorf("claim: %w", err)})
+		}
+		r.scheduler.apart(turns)
+		return nil, err
+	}
+	r.database.worked()
+	for i, claim := range claims {
+		r.made(claim, time.Since(start))
+		r.scheduler.claimed(turns[i], claim)
+	}
+	return claims, nil
+}
+
+// settling is a settlement that waits to be written together with others.
+type settling struct {
+	Settlement
+	answer chan settled // has room for it
+}
+
+type settled struct {
+	results []Result
+	took    time.Duration
+	apart   bool // it is to be written by itself
+	err     error
+}
+
+// writeSettlements writes what is handed in by writeTogether until stop is closed: one settlement, and whatever others wait by
+// then. So as many go together as come while others are being written.
+func (r *Relay) writeSettlements(ctx context.Context, stop <-chan struct{}) {
+	for {
+		select {
+		case first := <-r.settlements:
+			r.writeGroup(ctx, r.group(first))
+		case <-stop:
+			return
+		}
+	}
+}
+
+// group is a settlement and others that wait, as many rows in all as a batch has, or the last one's more.
+func (r *Relay) group(first settling) []settling {
+	group := []settling{first}
+	for rows := len(first.Verdicts); len(group) < mostMixed && rows < r.cfg.BatchRows; {
+		select {
+		case next := <-r.settlements:
+			group, rows = append(group, next), rows+len(next.Verdicts)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+func (r *Relay) writeGroup(ctx context.Context, group []settling) {
+	start := time.Now()
+	if len(group) == 1 {
+		results, err := r.store.Settle(ctx, group[0].Claim, group[0].Verdicts)
+		group[0].answer <- settled{results: results, took: time.Since(start), err: err}
+		return
+	}
+	all := make([]Settlement, len(group))
+	for i, s := range group {
+		all[i] = s.Settlement
+	}
+	results, err := r.store.SettleAll(ctx, all)
+	for i, s := range group {
+		answer := settled{took: time.Since(start), err: err, apart: ClassOf(err) == RowFault} // which may be with one of them
+		if err == nil {
+			answer.results = results[i]
+		}
+		s.answer <- answer
+	}
+}
+
+// writeTogether is write for what was delivered. If others are being written it waits for a moment and goes with those that
+// wait too.
+func (r *Relay) writeTogether(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error) {
+	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return !v.Exported }) {
+		return r.write(ctx, claim, verdicts)
+	}
+	s := settling{Settlement: Settlement{Claim: claim, Verdicts: verdicts}, answer: make(chan settled, 1)}
+	timer := time.NewTimer(longQueue)
+	defer timer.Stop()
+	select {
+	case r.settlements <- s:
+	case <-timer.C: // what is being written takes long, and this may not
+		return r.write(ctx, claim, verdicts)
+	}
+	switch answer := <-s.answer; {
+	case answer.apart:
+		return r.write(ctx, claim, verdicts)
+	case answer.err != nil:
+		return nil, answer.err
+	default:
+		r.written(claim, verdicts, answer.results, answer.took)
+		return answer.results, nil
+	}
+}

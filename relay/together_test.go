@@ -1,0 +1,144 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"outboxrelay/envelope"
+	"outboxrelay/relay"
+	"outboxrelay/relay/relaytest"
+)
+
+// counted is an outbox that counts transactions.
+type counted struct {
+	*relaytest.Store
+	claims, settlements atomic.Int64
+}
+
+func (c *counted) Claim(ctx context.Context, req relay.Request) (relay.Claim, error) {
+	c.claims.Add(1)
+	return c.Store.Claim(ctx, req)
+}
+
+func (c *counted) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
+	c.claims.Add(1)
+	return c.Store.ClaimAll(ctx, reqs)
+}
+
+func (c *counted) Settle(ctx context.Context, claim relay.Claim, verdicts []relay.Verdict) ([]relay.Result, error) {
+	c.settlements.Add(1)
+	return c.Store.Settle(ctx, claim, verdicts)
+}
+
+func (c *counted) SettleAll(ctx context.Context, all []relay.Settlement) ([][]relay.Result, error) {
+	c.settlements.Add(1)
+	return c.Store.SettleAll(ctx, all)
+}
+
+// flowing starts a relay for many scopes that have one topic, to which events get through.
+func (f *fixture) flowing(n int) (scopes []envelope.Scope, store *counted, stop func()) {
+	f.Helper()
+	scopes, store = f.scopes(n), &counted{Store: f.store}
+	r, err := relay.New(f.config, store, oneTopic{f.sink}, f.tally)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.relay = r
+	f.operation(scopes[0], 1)
+	stop = f.start(scopes...)
+	f.await("an event to get through", f.drained(scopes[0]))
+	return scopes, store, stop
+}
+
+// Very many scopes have an event each: a transaction claims of several, and one marks what several claims have delivered.
+func TestLittleGoesTogether(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes, store, stop := f.flowing(1000)
+		f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+			if !done && len(call.Verdicts) > 0 {
+				pause(ctx, time.Millisecond)
+			}
+			return nil
+		})
+		store.claims.Store(0)
+		store.settlements.Store(0)
+		for _, scope := range scopes {
+			f.operation(scope, 2)
+		}
+		f.await("all are delivered", f.drained(scopes...))
+		if claims, settlements := store.claims.Load(), store.settlements.Load(); claims > 300 || settlements > 300 {
+			t.Errorf("%d claims and %d settlements of 1,000 scopes' events, want several scopes' together", claims, settlements)
+		}
+		stop()
+		for _, scope := range scopes {
+			f.deliveredOnce(f.row(scope, len(f.store.Rows(scope))-1).Operation, 2)
+		}
+	})
+}
+
+// What is to be written of one scope's rows is refused, at once or slowly. The others that would be written together with it are
+// marked, and soon.
+func TestRefusedMarkHarmsNoOther(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"at once": 0, "after a lock did not come": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				scopes, _, stop := f.flowing(200)
+				bad := scopes[7]
+				f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+					if done || len(call.Verdicts) == 0 {
+						return nil
+					}
+					pause(ctx, time.Millisecond)
+					if call.Scope == bad {
+						pause(ctx, slow)
+						return relay.RowFault.Wrap(errors.New("refused"))
+					}
+					return nil
+				})
+				for _, scope := range scopes {
+					f.operation(scope, 1)
+				}
+				begin := time.Now()
+				f.await("the others are marked", f.drained(slices.DeleteFunc(slices.Clone(scopes), func(s envelope.Scope) bool { return s == bad })...))
+				if took, most := time.Since(begin), 2*slow+2*time.Second; took > most {
+					t.Errorf("the others were marked after %s, want %s at most", took, most)
+				}
+				f.store.SetFault(nil)
+				f.await("the last one is marked", f.drained(bad))
+				stop()
+				f.tally.blames(bad)
+			})
+		})
+	}
+}
+
+// A claim of several scopes fails for the sake of one. All others are delivered.
+func TestClaimOfSeveralFails(t *testing.T) {
+	for name, class := range map[string]relay.Class{"refused for one scope": relay.RowFault, "failed": relay.Failed} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				scopes, _, stop := f.flowing(50)
+				bad, broken := scopes[3], atomic.Bool{}
+				broken.Store(true)
+				f.store.SetFault(func(_ context.Context, call relaytest.Call, done bool) error {
+					if !done && call.IsClaim() && call.Scope == bad && broken.Load() {
+						return class.Wrap(fmt.Errorf("no claim of %s", bad))
+					}
+					return nil
+				})
+				for _, scope := range scopes {
+					f.operation(scope, 1)
+				}
+				f.await("the others are delivered", f.drained(slices.DeleteFunc(slices.Clone(scopes), func(s envelope.Scope) bool { return s == bad })...))
+				broken.Store(false)
+				f.await("the last one is delivered", f.drained(bad))
+				stop()
+			})
+		})
+	}
+}
