@@ -146,19 +146,18 @@ func byOperation(rows []Row) []int {
 	return order
 }
 
-// passed tells whether events got through. Nothing is known of that if some failed for their
-// own sake, and nothing else stood in the way of the others than those.
-func passed(answers []error) (through, known bool) {
+// passed tells whether events of rows got through. Nothing is known of that if some failed for their
+// own sake, or weren't read, and nothing else stood in the way of the others than those.
+func passed(rows []Row, answers []error) (through, known bool) {
 	blocked, faulty := false, false
-	for _, err := range answers {
-		switch ClassOf(err) {
-		case Delivered:
+	for i, err := range answers {
+		switch class := ClassOf(err); {
+		case class == Delivered:
 			return true, true
-		case Environment, Unknown:
-			blocked = true
-		case RowFault, Failed:
+		case class == RowFault, class == Failed, rows[i].Err != nil:
 			faulty = true
-		case NotAttempted:
+		case class == Environment, class == Unknown:
+			blocked = true
 		}
 	}
 	return false, blocked || !faulty

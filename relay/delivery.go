@@ -193,7 +193,7 @@ var errSilent = errors.New("no answer came to what was sent within the delivery 
 // published tells what has become of a claim's events by the delivery time-out.
 func (r *Relay) published(d *delivery) {
 	r.observer.Published(d.claim, time.Since(d.start))
-	through, known := passed(d.known)
+	through, known := passed(d.claim.Rows, d.known)
 	if !known {
 		r.scheduler.undecided(d.claim.Scope)
 		return

@@ -40,10 +40,37 @@ func (c *counted) SettleAll(ctx context.Context, all []relay.Settlement) ([][]re
 	return c.Store.SettleAll(ctx, all)
 }
 
+// leaving is an outbox that reads the payloads of some scope's rows only if these are claimed by themselves.
+type leaving struct {
+	*relaytest.Store
+	scope envelope.Scope
+}
+
+func (l *leaving) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Claim, error) {
+	claims, err := l.Store.ClaimAll(ctx, reqs)
+	for i := range claims {
+		if claims[i].Scope != l.scope {
+			continue
+		}
+		for n := range claims[i].Rows {
+			row := &claims[i].Rows[n]
+			row.Payload, row.Err, claims[i].More = nil, relay.NotAttempted.Wrap(errors.New("large")), true
+		}
+	}
+	return claims, err
+}
+
 // flowing starts a relay for many scopes that have one topic, to which events get through.
 func (f *fixture) flowing(n int) (scopes []envelope.Scope, store *counted, stop func()) {
 	f.Helper()
-	scopes, store = f.scopes(n), &counted{Store: f.store}
+	store = &counted{Store: f.store}
+	scopes, stop = f.flowingFrom(store, n)
+	return scopes, store, stop
+}
+
+func (f *fixture) flowingFrom(store relay.Store, n int) (scopes []envelope.Scope, stop func()) {
+	f.Helper()
+	scopes = f.scopes(n)
 	r, err := relay.New(f.config, store, oneTopic{f.sink}, f.tally)
 	if err != nil {
 		f.Fatal(err)
@@ -52,7 +79,7 @@ func (f *fixture) flowing(n int) (scopes []envelope.Scope, store *counted, stop 
 	f.operation(scopes[0], 1)
 	stop = f.start(scopes...)
 	f.await("an event to get through", f.drained(scopes[0]))
-	return scopes, store, stop
+	return scopes, stop
 }
 
 // Very many scopes have an event each: a transaction claims of several, and one marks what several claims have delivered.
@@ -141,4 +168,29 @@ func TestClaimOfSeveralFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Payloads that are large are left for a claim of their scope alone, which says nothing of the topic: the others go on meanwhile, and
+// that claim follows at once.
+func TestLargePayloadsAreClaimedAlone(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		store := &leaving{Store: f.store, scope: f.scope("tenant-5")}
+		scopes, stop := f.flowingFrom(store, 40)
+		for range 5 {
+			for _, scope := range scopes {
+				f.operation(scope, 2)
+			}
+			begin := time.Now()
+			f.await("all are delivered", f.drained(scopes...))
+			if took := time.Since(begin); took > 500*time.Millisecond {
+				t.Errorf("they took %s", took)
+			}
+		}
+		stop()
+		for _, row := range f.store.Rows(store.scope) {
+			if row.Attempts != 1 {
+				t.Errorf("%v, want that one attempt counts", row)
+			}
+		}
+	})
 }
