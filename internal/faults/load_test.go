@@ -9,13 +9,14 @@ import (
 	"outboxrelay/internal/relayproc"
 )
 
-// startLoad writes a few operations at a time until stop is called, as an application does that gives up what fails.
+// startLoad writes a few operations at a time until stop is called, as an application does that gives up what fails. What is being
+// written then is waited for: a commit whose answer nobody awaits may come when all has been counted.
 func (s *scene) startLoad() (stop func()) {
 	ctx, cancel := context.WithCancel(s.T.Context())
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for tick := time.Tick(30 * time.Millisecond); ctx.Err() == nil; {
-			step, done := context.WithTimeout(ctx, 2*time.Second)
+			step, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			_ = relayproc.App.Fill(step, s.Pool, s.acme, 5, 3) // the table holds what was written
 			done()
 			select {
