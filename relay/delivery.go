@@ -110,16 +110,17 @@ func (r *Relay) deliver(ctx context.Context, claims []Claim, beat func()) {
 		deliveries[i] = newDelivery(claim)
 		ended[i] = r.begin(ctx, deliveries[i])
 	}
+	long := time.Now().Add(longStep) // of all of them: a slow one does not make the next ones wait longer
 	for i, d := range deliveries {
 		beat()
-		r.attend(d, ended[i], beat)
+		r.attend(d, ended[i], time.Until(long), beat)
 	}
 }
 
-// attend waits for the end of a delivery, or until no worker has to. A step that takes long is the database's, which
+// attend waits for the end of a delivery, or until no worker has to. A step that takes long, the first one so long, is the database's, which
 // is then left to itself: nothing more is claimed of the scope until it is through.
-func (r *Relay) attend(d *delivery, ended <-chan struct{}, beat func()) {
-	for {
+func (r *Relay) attend(d *delivery, ended <-chan struct{}, long time.Duration, beat func()) {
+	for ; ; long = longStep {
 		select {
 		case <-ended:
 			return
@@ -127,7 +128,7 @@ func (r *Relay) attend(d *delivery, ended <-chan struct{}, beat func()) {
 			return
 		case <-d.beats:
 			beat()
-		case <-time.After(longStep):
+		case <-time.After(max(long, longStep/10)):
 			if r.release(d) {
 				r.scheduler.hold(d.claim.Scope)
 				r.background.Go(func() {

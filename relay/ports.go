@@ -204,6 +204,7 @@ const (
 type Settlement struct {
 	Claim    Claim
 	Verdicts []Verdict
+	Limit    time.Duration // of what the server may take for it; 0 for as long as the store allows
 }
 
 // Result is what became of one verdict.

@@ -124,6 +124,9 @@ func (r *Relay) takeTurn(ctx context.Context, t *turn, req Request) (Claim, erro
 	req = r.request(t, req, 1)
 	start := time.Now()
 	claim, err := r.makeClaim(ctx, req)
+	if time.Since(start) > mixedLimit {
+		r.scheduler.slow(t.scope)
+	}
 	if err != nil {
 		r.failed(t.scope, fmt.Errorf("claim: %w", err))
 		r.scheduler.failed(t, req.Rows, ClassOf(err) == RowFault, time.Since(start))

@@ -90,10 +90,11 @@ type turn struct {
 	removed bool
 
 	topic     *topic
-	much      bool // has more than the last claim took, as far as is known
-	most      int  // rows of the next claim, 0 for as many as usual; see failed
-	refused   int  // claims in a row that were refused
-	unsettled int  // and claims of which what was decided could not be written; see unsettled
+	much      bool      // has more than the last claim took, as far as is known
+	most      int       // rows of the next claim, 0 for as many as usual; see failed
+	refused   int       // claims in a row that were refused
+	unsettled int       // and claims of which what was decided could not be written; see unsettled
+	slow      time.Time // when something of it last took long, or failed
 }
 
 // newScheduler makes one without scopes. topicOf names the topic of a scope.
@@ -208,7 +209,8 @@ func (s *scheduler) mix(first *turn, most int) []*turn {
 
 // light is true if a small claim of the scope is likely to go well and to take all there is, and its events to get through.
 func (t *turn) light() bool {
-	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0 && time.Since(t.topic.through) < lately
+	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0 && time.Since(t.topic.through) < lately &&
+		time.Since(t.slow) > slowFor
 }
 
 // apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
@@ -233,6 +235,22 @@ func (s *scheduler) unsettled(scope envelope.Scope) {
 		s.probed(t)
 		s.wake(t, time.Now().Add(growing(firstDatabaseWait, longestClaimWait, t.unsettled)))
 	}
+}
+
+// slow notes that a claim or settlement of a scope took long, or failed: for a while nothing of it is done together with others'.
+func (s *scheduler) slow(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.scopes[scope]; t != nil {
+		t.slow = time.Now()
+	}
+}
+
+func (s *scheduler) isSlow(scope envelope.Scope) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.scopes[scope]
+	return t != nil && time.Since(t.slow) <= slowFor
 }
 
 // settled tells that a claim of a scope went well to its end.

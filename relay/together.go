@@ -14,6 +14,10 @@ const (
 
 	// longQueue is how long a settlement waits for others that are being written.
 	longQueue = 100 * time.Millisecond
+
+	// What takes longer than mixedLimit for one scope is done apart from others, and for slowFor after something of it took long.
+	mixedLimit = 500 * time.Millisecond
+	slowFor    = 10 * time.Second
 )
 
 // takeTurns makes the claims of some turns, all in one transaction, and gives the turns back. What scopes that have
@@ -30,6 +34,9 @@ func (r *Relay) takeTurns(ctx context.Context, turns []*turn, req Request) ([]Cl
 	reqs := make([]Request, len(turns))
 	for i, t := range turns {
 		reqs[i] = r.complete(r.request(t, req, mostMixed))
+		if !req.Exact { // there a claim that fails costs the slot
+			reqs[i].Limit = mixedLimit
+		}
 	}
 	start := time.Now()
 	claims, err := r.store.ClaimAll(ctx, reqs)
@@ -58,8 +65,8 @@ type settling struct {
 type settled struct {
 	results []Result
 	took    time.Duration
-	apart   bool // it is to be written by itself
 	err     error
+	apart   bool // it is to be written by itself
 }
 
 // writeSettlements writes what is handed in by writeTogether until stop is closed: one settlement, and whatever others wait by
@@ -91,18 +98,19 @@ func (r *Relay) group(first settling) []settling {
 
 func (r *Relay) writeGroup(ctx context.Context, group []settling) {
 	start := time.Now()
-	if len(group) == 1 {
-		results, err := r.store.Settle(ctx, group[0].Claim, group[0].Verdicts)
-		group[0].answer <- settled{results: results, took: time.Since(start), err: err}
+	if one := group[0]; len(group) == 1 {
+		results, err := r.store.Settle(ctx, one.Claim, one.Verdicts)
+		one.answer <- settled{results: results, took: time.Since(start), err: err}
 		return
 	}
 	all := make([]Settlement, len(group))
 	for i, s := range group {
 		all[i] = s.Settlement
+		all[i].Limit = mixedLimit
 	}
 	results, err := r.store.SettleAll(ctx, all)
 	for i, s := range group {
-		answer := settled{took: time.Since(start), err: err, apart: ClassOf(err) == RowFault} // which may be with one of them
+		answer := settled{took: time.Since(start), apart: err != nil}
 		if err == nil {
 			answer.results = results[i]
 		}
@@ -111,26 +119,32 @@ func (r *Relay) writeGroup(ctx context.Context, group []settling) {
 }
 
 // writeTogether is write for what was delivered. If others are being written it waits for a moment and goes with those that
-// wait too.
+// wait too. What that fails for is one's own fault: then each is written by itself.
 func (r *Relay) writeTogether(ctx context.Context, claim Claim, verdicts []Verdict) ([]Result, error) {
-	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return !v.Exported }) {
+	alone := slices.ContainsFunc(verdicts, func(v Verdict) bool { return !v.Exported })
+	if alone || r.scheduler.isSlow(claim.Scope) {
 		return r.write(ctx, claim, verdicts)
 	}
 	s := settling{Settlement: Settlement{Claim: claim, Verdicts: verdicts}, answer: make(chan settled, 1)}
 	timer := time.NewTimer(longQueue)
 	defer timer.Stop()
+	answer := settled{apart: true}
 	select {
 	case r.settlements <- s:
+		answer = <-s.answer
 	case <-timer.C: // what is being written takes long, and this may not
-		return r.write(ctx, claim, verdicts)
 	}
-	switch answer := <-s.answer; {
-	case answer.apart:
-		return r.write(ctx, claim, verdicts)
-	case answer.err != nil:
+	if answer.apart {
+		start := time.Now()
+		answer.results, answer.err = r.store.Settle(ctx, claim, verdicts)
+		answer.took = time.Since(start)
+	}
+	if answer.took > mixedLimit || answer.err != nil {
+		r.scheduler.slow(claim.Scope)
+	}
+	if answer.err != nil {
 		return nil, answer.err
-	default:
-		r.written(claim, verdicts, answer.results, answer.took)
-		return answer.results, nil
 	}
+	r.written(claim, verdicts, answer.results, answer.took)
+	return answer.results, nil
 }

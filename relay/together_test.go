@@ -108,10 +108,15 @@ func TestLittleGoesTogether(t *testing.T) {
 	})
 }
 
-// What is to be written of one scope's rows is refused, at once or slowly. The others that would be written together with it are
-// marked, and soon.
+// What is to be written of one scope's rows is refused or fails, at once or slowly. The others that would be written together with
+// it are marked, and soon.
 func TestRefusedMarkHarmsNoOther(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"at once": 0, "after a lock did not come": 2 * time.Second} {
+	for name, c := range map[string]struct {
+		class relay.Class
+		slow  time.Duration
+	}{
+		"refused": {relay.RowFault, 0}, "a lock did not come": {relay.RowFault, 2 * time.Second}, "failed": {relay.Failed, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(f *fixture) {
 				scopes, _, stop := f.flowing(200)
@@ -122,8 +127,8 @@ func TestRefusedMarkHarmsNoOther(t *testing.T) {
 					}
 					pause(ctx, time.Millisecond)
 					if call.Scope == bad {
-						pause(ctx, slow)
-						return relay.RowFault.Wrap(errors.New("refused"))
+						pause(ctx, c.slow)
+						return c.class.Wrap(errors.New("not this one"))
 					}
 					return nil
 				})
@@ -132,7 +137,7 @@ func TestRefusedMarkHarmsNoOther(t *testing.T) {
 				}
 				begin := time.Now()
 				f.await("the others are marked", f.drained(slices.DeleteFunc(slices.Clone(scopes), func(s envelope.Scope) bool { return s == bad })...))
-				if took, most := time.Since(begin), 2*slow+2*time.Second; took > most {
+				if took, most := time.Since(begin), 2*c.slow+2*time.Second; took > most {
 					t.Errorf("the others were marked after %s, want %s at most", took, most)
 				}
 				f.store.SetFault(nil)

@@ -51,7 +51,7 @@ func (s *Store) settle(ctx context.Context, all []relay.Settlement) (results [][
 	sets, work := make([]*settlement, len(all)), make([]scoped, len(all))
 	for i, one := range all {
 		sets[i] = newSettlement(one.Verdicts)
-		work[i] = scoped{scope: one.Claim.Scope, queue: func(b *pgx.Batch) { s.queueSettlement(b, one.Claim, sets[i]) }}
+		work[i] = scoped{scope: one.Claim.Scope, limit: one.Limit, queue: func(b *pgx.Batch) { s.queueSettlement(b, one.Claim, sets[i]) }}
 	}
 	if err := s.inScopes(ctx, work...); err != nil {
 		return nil, fmt.Errorf("settle claim: %w", err)
