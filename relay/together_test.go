@@ -199,3 +199,37 @@ func TestLargePayloadsAreClaimedAlone(t *testing.T) {
 		}
 	})
 }
+
+// What is written of one tenant's rows takes long each time, and goes well. It is found out soon, and done apart: others' events
+// don't wait for it.
+func TestSlowMarksAreDoneApart(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		scopes, _, stop := f.flowing(60)
+		bad := scopes[7]
+		others := slices.Delete(slices.Clone(scopes), 7, 8)
+		f.store.SetFault(func(ctx context.Context, call relaytest.Call, done bool) error {
+			if done || len(call.Verdicts) == 0 {
+				return nil
+			}
+			pause(ctx, 2*time.Millisecond)
+			if call.Scope == bad {
+				pause(ctx, 1900*time.Millisecond)
+			}
+			return nil
+		})
+		var worst time.Duration
+		for range 60 {
+			for _, scope := range scopes {
+				f.operation(scope, 1)
+			}
+			began := time.Now()
+			f.await("others' events to be marked", f.drained(others...))
+			worst = max(worst, time.Since(began))
+			time.Sleep(time.Second)
+		}
+		if worst > 1500*time.Millisecond {
+			t.Errorf("another tenant's event was marked after %s", worst)
+		}
+		stop()
+	})
+}

@@ -39,7 +39,7 @@ func (s *Store) ClaimAll(ctx context.Context, reqs []relay.Request) ([]relay.Cla
 	for i, req := range reqs {
 		calls[i] = Call{Scope: req.Scope, Token: req.Token, Rows: req.Rows}
 	}
-	err := s.callAll(ctx, calls, func() {
+	err := s.limited(ctx, reqs[0].Limit, calls, func() {
 		for i, req := range reqs {
 			claims[i] = relay.Claim{Scope: req.Scope, Token: req.Token, Exact: req.Exact, Expires: time.Now().Add(req.Lease)}
 			s.claim(req, &claims[i])

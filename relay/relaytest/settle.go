@@ -24,7 +24,7 @@ func (s *Store) SettleAll(ctx context.Context, all []relay.Settlement) ([][]rela
 	for i, one := range all {
 		calls[i] = Call{Scope: one.Claim.Scope, Token: one.Claim.Token, Verdicts: one.Verdicts}
 	}
-	err := s.callAll(ctx, calls, func() {
+	err := s.limited(ctx, all[0].Limit, calls, func() {
 		now := s.now() // one instant: what is delayed alike comes due together
 		for i, one := range all {
 			results[i] = make([]relay.Result, len(one.Verdicts))

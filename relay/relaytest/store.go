@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -179,6 +180,20 @@ func (s *Store) find(id int64) *Stored {
 // call runs a call's effect between the two looks of the store's Fault.
 func (s *Store) call(ctx context.Context, c Call, effect func()) error {
 	return s.callAll(ctx, []Call{c}, effect)
+}
+
+// limited is callAll with a limit of what the server may take, if it isn't 0.
+func (s *Store) limited(ctx context.Context, limit time.Duration, calls []Call, effect func()) error {
+	if limit == 0 {
+		return s.callAll(ctx, calls, effect)
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := s.callAll(within, calls, effect)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return relay.RowFault.Wrap(errors.New("canceling statement due to statement timeout"))
+	}
+	return err
 }
 
 // callAll runs the effect of several calls that are one. The first error of a look ends it.
