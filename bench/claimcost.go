@@ -13,7 +13,7 @@ import (
 // batchRows is the relay's default.
 const batchRows = relay.DefaultBatchRows
 
-// costOfRow is what one row costs, in microseconds.
+// perRow is what one row costs, in microseconds.
 type perRow struct{ claim, claimCPU, settle, settleCPU float64 }
 
 // pile is a tenant with a number of rows pending, in a database of its own.

@@ -17,6 +17,8 @@ const (
 	settleEvery = time.Second
 	// longStep is how long a worker waits for one step.
 	longStep = time.Second
+	// shortStep is that for each of several claims when that is over.
+	shortStep = longStep / 10
 	// renewFor is how long a claim is renewed for events without an answer.
 	renewFor = time.Minute
 	// followedPerWorker bounds what waits in the background for answers: so many full
@@ -41,6 +43,7 @@ type delivery struct {
 
 	mu       sync.Mutex
 	followed int64 // what it takes while no worker waits for it, in bytes; 0 before
+	over     bool  // it has ended
 
 	survived chan struct{} // closed when the claim's marks have been taken off
 	left     bool          // rows had no outcome when the claim had ended
@@ -117,8 +120,8 @@ func (r *Relay) deliver(ctx context.Context, claims []Claim, beat func()) {
 	}
 }
 
-// attend waits for the end of a delivery, or until no worker has to. A step that takes long, the first one so long, is the database's, which
-// is then left to itself: nothing more is claimed of the scope until it is through.
+// attend waits for the end of a delivery, or until no worker has to. A step that takes long, which for the first one is told,
+// is the database's, which is then left to itself: nothing more is claimed of the scope until it is through.
 func (r *Relay) attend(d *delivery, ended <-chan struct{}, long time.Duration, beat func()) {
 	for ; ; long = longStep {
 		select {
@@ -128,7 +131,7 @@ func (r *Relay) attend(d *delivery, ended <-chan struct{}, long time.Duration, b
 			return
 		case <-d.beats:
 			beat()
-		case <-time.After(max(long, longStep/10)):
+		case <-time.After(max(long, shortStep)):
 			if r.release(d) {
 				r.scheduler.hold(d.claim.Scope)
 				r.background.Go(func() {
@@ -155,6 +158,7 @@ func (r *Relay) begin(ctx context.Context, d *delivery) (ended <-chan struct{}) 
 		d.insisting.Wait()
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		d.over = true
 		r.followed.Add(-d.followed)
 	})
 	return done
@@ -168,7 +172,7 @@ func (r *Relay) release(d *delivery) bool {
 	size := d.weight.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.followed > 0 {
+	if d.over || d.followed > 0 {
 		return false
 	}
 	d.followed = size

@@ -189,42 +189,6 @@ func (s *scheduler) take() (next work, wait time.Duration, changed <-chan struct
 	}
 }
 
-// mix takes out those turns that are to be claimed of with a first one in one transaction, which costs less than one for each:
-// scopes that have little, so many at most. It gives the first alone if that has much, or trouble.
-func (s *scheduler) mix(first *turn, most int) []*turn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	turns := []*turn{first}
-	for first.light() && len(turns) < most {
-		for s.queue.Len() > 0 && s.queue[0].removed {
-			heap.Pop(&s.queue)
-		}
-		if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || !s.queue[0].light() || s.closed(s.queue[0]) > 0 {
-			break
-		}
-		turns = append(turns, heap.Pop(&s.queue).(*turn))
-	}
-	return turns
-}
-
-// light is true if a small claim of the scope is likely to go well and to take all there is, and its events to get through.
-func (t *turn) light() bool {
-	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0 && time.Since(t.topic.through) < lately &&
-		time.Since(t.slow) > slowFor
-}
-
-// apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
-// is wrong may be with one of them.
-func (s *scheduler) apart(turns []*turn) {
-	for _, t := range turns {
-		s.mu.Lock()
-		t.much, t.idle = true, false
-		s.probed(t)
-		s.mu.Unlock()
-		s.put(t, firstDatabaseWait)
-	}
-}
-
 // unsettled tells that what was decided of a scope's claim before anything was sent could not be written. It is claimed of by
 // itself next, after growing waits.
 func (s *scheduler) unsettled(scope envelope.Scope) {
@@ -235,22 +199,6 @@ func (s *scheduler) unsettled(scope envelope.Scope) {
 		s.probed(t)
 		s.wake(t, time.Now().Add(growing(firstDatabaseWait, longestClaimWait, t.unsettled)))
 	}
-}
-
-// slow notes that a claim or settlement of a scope took long, or failed: for a while nothing of it is done together with others'.
-func (s *scheduler) slow(scope envelope.Scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.scopes[scope]; t != nil {
-		t.slow = time.Now()
-	}
-}
-
-func (s *scheduler) isSlow(scope envelope.Scope) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.scopes[scope]
-	return t != nil && time.Since(t.slow) <= slowFor
 }
 
 // settled tells that a claim of a scope went well to its end.
@@ -326,7 +274,7 @@ func (s *scheduler) looked(turns []*turn, due []time.Duration) {
 			s.put(t, 0)
 			continue
 		}
-		t.wait = min(max(t.wait*3/2, firstIdleWait), s.poll)
+		s.longer(t, firstIdleWait)
 		s.put(t, min(t.wait, due[i]))
 	}
 }
@@ -396,7 +344,7 @@ func (s *scheduler) claimed(t *turn, c Claim) {
 		return
 	}
 	first := min(firstIdleWait+time.Duration(c.Seen-len(c.Rows))*waitPerBlocked, longestFirstWait)
-	t.wait = min(max(t.wait*3/2, first), s.poll)
+	s.longer(t, first)
 	s.put(t, t.wait)
 }
 
@@ -405,8 +353,13 @@ func (s *scheduler) busy(t *turn) {
 	s.mu.Lock()
 	s.probed(t)
 	s.mu.Unlock()
-	t.wait = min(max(t.wait*3/2, firstIdleWait), s.poll)
+	s.longer(t, firstIdleWait)
 	s.put(t, t.wait)
+}
+
+// longer makes a turn's next wait half as long again as the last one, within a first one and the poll interval.
+func (s *scheduler) longer(t *turn, first time.Duration) {
+	t.wait = min(max(t.wait*3/2, first), s.poll)
 }
 
 // later gives a turn back unused.

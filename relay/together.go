@@ -1,10 +1,16 @@
+// What is done together for several scopes that have little: claims, and the marks of what was delivered. Its price is mostly that
+// of a transaction. What is slow or fails for one of them is done apart.
+
 package relay
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"outboxrelay/envelope"
 )
 
 const (
@@ -19,6 +25,58 @@ const (
 	mixedLimit = 500 * time.Millisecond
 	slowFor    = 10 * time.Second
 )
+
+// mix takes out those turns that are to be claimed of with a first one in one transaction, which costs less than one for each:
+// scopes that have little, so many at most. It gives the first alone if that has much, or trouble.
+func (s *scheduler) mix(first *turn, most int) []*turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turns := []*turn{first}
+	for first.light() && len(turns) < most {
+		for s.queue.Len() > 0 && s.queue[0].removed {
+			heap.Pop(&s.queue)
+		}
+		if s.queue.Len() == 0 || time.Until(s.queue[0].due) > 0 || !s.queue[0].light() || s.closed(s.queue[0]) > 0 {
+			break
+		}
+		turns = append(turns, heap.Pop(&s.queue).(*turn))
+	}
+	return turns
+}
+
+// light is true if a small claim of the scope is likely to go well and to take all there is, and its events to get through.
+func (t *turn) light() bool {
+	return !t.much && t.most == 0 && t.refused == 0 && t.unsettled == 0 && t.topic.troubles == 0 && time.Since(t.topic.through) < lately &&
+		time.Since(t.slow) > slowFor
+}
+
+// apart gives turns back after a claim of all of them that failed. Each is claimed of by itself next: what
+// is wrong may be with one of them.
+func (s *scheduler) apart(turns []*turn) {
+	for _, t := range turns {
+		s.mu.Lock()
+		t.much, t.idle = true, false
+		s.probed(t)
+		s.mu.Unlock()
+		s.put(t, firstDatabaseWait)
+	}
+}
+
+// slow notes that a claim or settlement of a scope took long, or failed: for a while nothing of it is done together with others'.
+func (s *scheduler) slow(scope envelope.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.scopes[scope]; t != nil {
+		t.slow = time.Now()
+	}
+}
+
+func (s *scheduler) isSlow(scope envelope.Scope) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.scopes[scope]
+	return t != nil && time.Since(t.slow) <= slowFor
+}
 
 // takeTurns makes the claims of some turns, all in one transaction, and gives the turns back. What scopes that have
 // little cost is mostly the transaction, and its statements are sent together.

@@ -120,7 +120,7 @@ func (s *Store) claimWork(req relay.Request, indexed bool, claim *relay.Claim, l
 func (s *Store) claimed(ctx context.Context, req relay.Request, claim *relay.Claim, look *look, oneOfSeveral bool) error {
 	// The statement promises this; what the update returns comes in no promised order.
 	slices.SortFunc(claim.Rows, func(a, b relay.Row) int { return cmp.Compare(a.ID, b.ID) })
-	look.taken = len(claim.Rows) + claim.Pushed
+	look.taken = len(claim.Rows) > 0 || claim.Pushed > 0
 	look.more = look.more || claim.Seen >= looks(req.Rows)
 	if !req.Abandoned {
 		claim.More = s.walks.claimed(req.Scope, *look) || claim.Pushed > 0

@@ -120,11 +120,11 @@ type look struct {
 	end   position           // where that one goes on
 	seen  int                // rows that it looked at
 	ours  int                // those of them that are of its namespace
-	taken int                // rows that it took or moved
+	taken bool               // it took rows or moved some
 
-	gated     bool     // it looked only if no other claim did, or only one in that transaction:
-	past      string   //
-	gate      string   // open, or the transaction that looked
+	gated     bool     // it looked only if no other claim did, but for one of the transaction past
+	past      string   // "" for none
+	gate      string   // openGate, or the transaction of the other claim
 	passed    position // before the first row that stands behind one that can't be claimed yet; due is invalid if there was none
 	abandoned position // before the first row left behind that it saw and did not take; due is invalid if there was none
 }
@@ -154,7 +154,7 @@ func (w *walks) claimed(scope envelope.Scope, l look) (more bool) {
 	}
 	p.claims++
 	p.ended = !l.more
-	p.taken = p.taken || l.taken > 0
+	p.taken = p.taken || l.taken
 	if l.seen > 0 {
 		p.spent += time.Since(l.began) * time.Duration(l.seen-l.ours) / time.Duration(l.seen)
 	}
@@ -191,7 +191,7 @@ func (w *walks) abandoned(scope envelope.Scope, l look, after bool) bool {
 	switch {
 	case l.abandoned.due.Valid:
 		w.left[scope] = l.abandoned
-	case after && l.taken > 0 && l.more:
+	case after && l.taken && l.more:
 		w.left[scope] = l.end
 	case after:
 		delete(w.left, scope)

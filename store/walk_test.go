@@ -27,7 +27,7 @@ func (w *walks) claim(scope envelope.Scope, end *position, taken bool, lasts tim
 	l := look{start: w.start(scope), began: time.Now(), clock: noon, more: end != nil}
 	switch {
 	case taken:
-		l.seen, l.ours, l.taken = 1, 1, 1
+		l.seen, l.ours, l.taken = 1, 1, true
 	case end != nil:
 		l.seen = 1 // of another namespace
 	}
@@ -91,7 +91,7 @@ func TestRowsGivenBackDuringAClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, scope, one := newWalks(), envelope.NonTenant(), at(1)
-		l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 1, ours: 1, taken: 1, end: one}
+		l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 1, ours: 1, taken: true, end: one}
 		time.Sleep(time.Millisecond)
 		w.forget(scope)
 		w.claimed(scope, l)
@@ -155,7 +155,7 @@ func TestClaimsAreKeptAwayForASecond(t *testing.T) {
 		w, scope, end := newWalks(), envelope.NonTenant(), at(1)
 		claim := func(what string, gated bool, past, gate string, refused bool) {
 			t.Helper()
-			l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 5, ours: 5, taken: 5, end: end, gate: gate}
+			l := look{start: w.start(scope), began: time.Now(), clock: noon, more: true, seen: 5, ours: 5, taken: true, end: end, gate: gate}
 			if l.gated, l.past = w.gated(scope); l.gated != gated || l.past != past {
 				t.Errorf("%s: gated is %t and past %q, want %t and %q", what, l.gated, l.past, gated, past)
 			}

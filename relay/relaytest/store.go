@@ -182,7 +182,8 @@ func (s *Store) call(ctx context.Context, c Call, effect func()) error {
 	return s.callAll(ctx, []Call{c}, effect)
 }
 
-// limited is callAll with a limit of what the server may take, if it isn't 0.
+// limited is callAll with a limit of what the server may take, if it isn't 0. Claims of one scope don't keep to theirs: a Fault
+// says what becomes of them.
 func (s *Store) limited(ctx context.Context, limit time.Duration, calls []Call, effect func()) error {
 	if limit == 0 {
 		return s.callAll(ctx, calls, effect)
